@@ -64,7 +64,8 @@ class LoopSettings(Table):
         default=120.0, description="time to settle after an action before its final verdict"
     )
     window: PositiveDuration = Field(
-        default=600.0, description="how far back detectors look, but never before the last action"
+        default=600.0,
+        description="how far back detectors look, but never before the last action. They see at least 20 batches",
     )
     act_above: Share = Field(default=0.6, description="never act on a diagnosis below this probability")
     patience: Duration = Field(

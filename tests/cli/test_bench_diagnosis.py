@@ -23,3 +23,8 @@ def test_a_small_bench_prints_a_table_and_json(capsys: pytest.CaptureFixture[str
     assert result["policies"]["provisioning"]["clean_runs"] == 1, "the first run is clean"
     assert run(["bench", "diagnosis", "--runs", "1"]) == 0
     assert "clean runs with a diagnosis" in capsys.readouterr().out
+
+
+def test_an_unknown_draw_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "diagnosis", "--draw", "narrow"]) == 2
+    assert "usual, wide" in capsys.readouterr().err

@@ -49,6 +49,25 @@ def test_one_failure_is_an_accident() -> None:
     assert list(FailedAttemptsDetector().detect(view_of(once))) == []
 
 
+def test_failures_that_have_stopped_are_no_longer_reported() -> None:
+    calm = slow_sink(0.1, 20)
+    failing = [replace(each, failures=(TaskFailure("read", 1, "ValueError"),)) for each in calm[:4]]
+    dying = [replace(each, losses=(WorkerLoss("7", "a", "out of memory"),)) for each in calm[:4]]
+    for quiet, still in ((4, True), (8, False)):
+        end = 4 + quiet
+        assert bool(list(FailedAttemptsDetector().detect(view_of([*failing, *calm[4:end]])))) is still
+        assert bool(list(LostWorkersDetector().detect(view_of([*dying, *calm[4:end]])))) is still
+
+
+def test_losses_of_workers_are_remembered_for_minutes_if_batches_are_short() -> None:
+    """A batch a second, and a loss every 80 s."""
+    short = [replace(each, at_s=float(number), span_s=1.0) for number, each in enumerate(slow_sink(0.1, 240), start=1)]
+    dying = [replace(o, losses=(WorkerLoss("7", "a", "out of memory"),)) if o.at_s % 80 == 70 else o for o in short]
+    (symptom,) = LostWorkersDetector().detect(view_of(dying))
+    assert isinstance(symptom.evidence, WorkersLost)
+    assert symptom.evidence.lost_workers == 3.0
+
+
 def test_workers_that_keep_dying_are_reported() -> None:
     dying = [replace(each, losses=(WorkerLoss("7", "a", "out of memory"),)) for each in CALM[:3]]
     (symptom,) = LostWorkersDetector().detect(view_of([*dying, *CALM[3:]]))

@@ -6,15 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from homeostat.core.causes import DATA_SKEW
+from homeostat.core.causes import DATA_SKEW, SLOW_INSTANCE
 from homeostat.core.configuration import EXECUTORS_KNOB
 from homeostat.core.evidence import LostTime
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import Observation
 from homeostat.core.symptoms import LOST_TIME
-from homeostat.core.time_causes import CHECKPOINT_BOUND, COSTLY_KEYS, GC_BOUND, SINK_BOUND, SKEWED_JOIN
+from homeostat.core.time_causes import CHECKPOINT_BOUND, COSTLY_KEYS, DRIVER_BOUND, GC_BOUND, SINK_BOUND, SKEWED_JOIN
 from homeostat.core.topology import Component, Topology
 from homeostat.detectors.lost_time import LostTimeDetector
 from homeostat.testing import check_detector, view_of
@@ -23,6 +24,46 @@ from support.timed_batches import batch, slow_sink, stage
 
 def symptoms(sink_s: float, count: int = 6, **others: float) -> list[Symptom]:
     return list(LostTimeDetector().detect(view_of(slow_sink(sink_s, count, **others))))
+
+
+def late_with_a_slow_planner(number: int, rows: float, planning_s: float) -> Observation:
+    """Each 1,000 rows take 4 s on the slots."""
+    tasks = {"read": stage([2.0 * rows / 1000.0] * 4, began_s=planning_s)}
+    seconds = planning_s + 4.0 * rows / 1000.0
+    observed = batch(
+        tasks, number=number, seconds=seconds, phases_s={"queryPlanning": planning_s, "addBatch": seconds - planning_s}
+    )
+    return replace(observed, flows=tuple(replace(flow, rows=rows) for flow in observed.flows))
+
+
+def test_what_a_slow_worker_takes_does_not_hide_the_driver() -> None:
+    """2 s of planning are little for a batch of 22 s, but most of what is left without the slow worker."""
+
+    def observed(number: int, times: float, planning_s: float) -> Observation:
+        sample = stage([times if worker == 3 else 1.0 for worker in [0, 1, 2, 3] * 2], began_s=planning_s, slots=4)
+        seconds = planning_s + 2.0 * times
+        phases_s = {"queryPlanning": planning_s, "addBatch": 2.0 * times}
+        return batch(
+            {"read": replace(sample, worker=np.arange(8) % 4)},
+            number=number,
+            seconds=seconds,
+            phases_s=phases_s,
+            slots=4,
+        )
+
+    batches = [*(observed(n, 1.0, 0.2) for n in range(1, 10)), *(observed(n, 12.0, 2.0) for n in range(10, 14))]
+    lost = [s.evidence for s in LostTimeDetector().detect(view_of(batches))]
+    causes = {each.cause for each in lost if isinstance(each, LostTime)}
+    assert DRIVER_BOUND in causes
+    assert SLOW_INSTANCE not in causes, "a detector of its own reports it"
+
+
+def test_rows_that_wait_do_not_hide_what_the_driver_takes() -> None:
+    """3 s of planning are much for a batch of the 1,000 rows that arrive, and little for one with rows that waited."""
+    usual = [late_with_a_slow_planner(number, 1000.0, 0.3) for number in range(1, 10)]
+    late = [late_with_a_slow_planner(number, 5000.0, 3.0) for number in range(10, 14)]
+    lost = [s.evidence for s in LostTimeDetector().detect(view_of([*usual, *late]))]
+    assert DRIVER_BOUND in {each.cause for each in lost if isinstance(each, LostTime)}
 
 
 def test_a_slow_sink_is_reported_with_what_it_takes_and_what_more_executors_would_win() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from homeostat.core.observation import Observation
@@ -30,6 +31,16 @@ def test_a_watermark_that_stands_while_event_time_goes_on_is_reported() -> None:
     (symptom,) = StillWatermarkDetector().detect(view_of(with_watermark(0.0)))
     assert symptom.evidence == StillWatermark(220.0, 12.0, 280.0)
     assert symptom.evidence.summary() == "it has not moved for 3 min 40 s, 4 min 40 s behind the latest event"
+
+
+def test_a_watermark_that_is_not_reported_has_not_moved() -> None:
+    observed = with_watermark(0.0)
+    for missing in (9, 11):
+        flows = tuple(replace(flow, watermark_s=math.nan) for flow in observed[missing].flows)
+        observed[missing] = replace(observed[missing], flows=flows)
+    (symptom,) = StillWatermarkDetector().detect(view_of(observed))
+    assert isinstance(symptom.evidence, StillWatermark)
+    assert symptom.evidence.batches == 10.0
 
 
 def test_one_that_moves_is_fine_and_so_is_a_query_without_one() -> None:

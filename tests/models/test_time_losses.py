@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +15,15 @@ from homeostat.core.observation import HostSample, Observation
 from homeostat.core.time_causes import (
     CHECKPOINT_BOUND,
     COSTLY_KEYS,
+    GC_BOUND,
     HOST_CONTENTION,
     RISING_COST,
     SINK_BOUND,
     SLOW_HOST,
+    TINY_TASKS,
+    TOO_FEW_PARTITIONS,
 )
+from homeostat.core.view import Window
 from homeostat.models.time_losses import LossSeries, time_losses
 from homeostat.testing import instances, observations, view_of
 from support.timed_batches import batch, slow_sink, stage
@@ -32,6 +39,29 @@ def test_the_share_is_of_the_trigger_interval_and_the_usual_loss_is_known() -> N
     assert loss.share[-1] == pytest.approx(0.6)
     assert loss.usual_s == pytest.approx(0.5)
     assert not loss.guessed
+
+
+def test_what_is_usual_is_known_from_before_the_window() -> None:
+    quiet, slow = slow_sink(0.5, 12), slow_sink(6.0, 40)[12:]
+    window = replace(view_of([*quiet, *slow]), window=Window(tuple(slow)))
+    assert {each.cause: each for each in time_losses(window)}[SINK_BOUND].usual_s == pytest.approx(6.0)
+    remembering = replace(window, earlier=(*quiet, *slow[:3]))
+    assert {each.cause: each for each in time_losses(remembering)}[SINK_BOUND].usual_s == pytest.approx(0.5)
+
+
+def test_a_cause_that_stands_never_becomes_usual() -> None:
+    quiet, slow = slow_sink(0.5, 6), slow_sink(6.0, 120)[6:]
+    view = replace(view_of([*quiet, *slow]), earlier=(*quiet, *slow[:40]))
+    assert {each.cause: each for each in time_losses(view)}[SINK_BOUND].usual_s == pytest.approx(6.0)
+    named = replace(view, standing_since_s={(SINK_BOUND, ""): slow[4].at_s})
+    assert {each.cause: each for each in time_losses(named)}[SINK_BOUND].usual_s == pytest.approx(0.5)
+
+
+def test_what_was_usual_is_known_even_if_batches_are_much_longer_since() -> None:
+    quiet = slow_sink(0.5, 6)
+    slow = [replace(o, at_s=60.0 + 1000.0 * n, span_s=1000.0) for n, o in enumerate(slow_sink(6.0, 12)[6:], start=1)]
+    view = replace(view_of([*quiet, *slow]), standing_since_s={(SINK_BOUND, ""): slow[3].at_s})
+    assert {each.cause: each for each in time_losses(view)}[SINK_BOUND].usual_s == pytest.approx(0.5)
 
 
 def one_slow(hosts: tuple[str, ...], slow: set[int]) -> list[Observation]:
@@ -61,15 +91,84 @@ def test_all_workers_of_one_host_are_a_slow_host() -> None:
     assert SLOW_INSTANCE not in losses
 
 
-def test_a_costly_partition_is_reported_with_its_number() -> None:
+def test_one_of_two_hosts_can_be_slow() -> None:
+    losses = series(one_slow(("a", "a", "b", "b"), {2, 3}))
+    assert losses[SLOW_HOST].workers == ("2", "3")
+    assert SLOW_INSTANCE not in losses
+
+
+def few_tasks(task_s: float, numbers: range, **others: Any) -> list[Observation]:
+    """Two tasks on four slots."""
+    tasks = {"read": stage([task_s] * 2, slots=4, began_s=0.0)}
+    phases_s = {"addBatch": task_s}
+    return [batch(tasks, number=n, seconds=task_s, phases_s=phases_s, slots=4, **others) for n in numbers]
+
+
+def test_a_layout_costs_as_usual_when_tasks_are_longer_for_another_reason() -> None:
+    loss = series([*few_tasks(1.0, range(1, 13)), *few_tasks(8.0, range(13, 17))])[TOO_FEW_PARTITIONS]
+    assert loss.lost_s[-1] == pytest.approx(8.0 * loss.lost_s[0], rel=0.1)
+    assert loss.usual_s == pytest.approx(loss.lost_s[-1], rel=0.1)
+
+
+def short_tasks(rows_of_batches: Sequence[float]) -> list[Observation]:
+    """Tasks that take 10 ms and 0.1 ms for each row, many of them for each slot."""
+    observed = []
+    for number, rows in enumerate(rows_of_batches, start=1):
+        task_s = 0.01 + 0.0001 * rows
+        sample = stage([task_s] * 40, rows=[rows] * 40, slots=4, began_s=0.0)
+        seconds = 10.0 * task_s
+        each = batch(
+            {"read": sample}, number=number, seconds=seconds, phases_s={"addBatch": seconds}, slots=4, trigger_s=0.5
+        )
+        observed.append(replace(each, flows=tuple(replace(flow, rows=40.0 * rows) for flow in each.flows)))
+    return observed
+
+
+def test_what_the_start_of_a_task_takes_is_read_from_batches_of_different_sizes() -> None:
+    same = series(short_tasks([700.0] * 20))[TINY_TASKS]
+    assert same.lost_s[-1] > 0.6, "all of a short task may be its start"
+    different = series(short_tasks([300.0, 900.0, 500.0, 700.0] * 5))[TINY_TASKS]
+    assert different.lost_s[-1] == pytest.approx(9 * 0.01, rel=0.3), "nine starts in each slot are saved"
+
+
+def test_longer_tasks_have_more_garbage_as_usual() -> None:
+    def observed(times: float, numbers: range) -> list[Observation]:
+        tasks = {"read": stage([times] * 4, began_s=0.0, gc_s=0.1 * times)}
+        seconds = 2.0 * times
+        return [batch(tasks, number=n, seconds=seconds, phases_s={"addBatch": seconds}) for n in numbers]
+
+    loss = series([*observed(1.0, range(1, 13)), *observed(9.0, range(13, 17))])[GC_BOUND]
+    assert loss.usual_s == pytest.approx(loss.lost_s[-1], rel=0.1)
+
+
+def test_one_batch_that_lacks_a_measurement_makes_no_cause_a_guess() -> None:
+    observed = slow_sink(6.0, 6)
+    unmeasured = {name: replace(sample, began_s=math.nan) for name, sample in observed[1].tasks.items()}
+    observed[1] = replace(observed[1], tasks=unmeasured)
+    assert not series(observed)[SINK_BOUND].guessed
+
+
+def with_a_costly_partition(times: float, numbers: range) -> list[Observation]:
     result = []
-    for number in range(1, 7):
+    for number in numbers:
         workers = (np.arange(8) + number) % 4
-        sample = replace(stage([4.0 if p == 5 else 1.0 for p in range(8)], slots=4, began_s=0.0), worker=workers)
+        sample = replace(stage([times if p == 5 else 1.0 for p in range(8)], slots=4, began_s=0.0), worker=workers)
         result.append(batch({"read": sample}, number=number, seconds=5.0, phases_s={"addBatch": 5.0}, slots=4))
-    loss = series(result)[COSTLY_KEYS]
+    return result
+
+
+def test_a_costly_partition_is_reported_with_its_number() -> None:
+    loss = series(with_a_costly_partition(4.0, range(1, 7)))[COSTLY_KEYS]
     assert (loss.component, loss.instances) == ("read", (5,))
     assert loss.lost_s[-1] > 1.0
+
+
+@pytest.mark.parametrize("before", [1.0, 1.3])
+def test_a_partition_that_was_like_the_others_before_usually_costs_nothing(before: float) -> None:
+    costly = with_a_costly_partition(4.0, range(13, 19))
+    assert series([*with_a_costly_partition(before, range(1, 13)), *costly])[COSTLY_KEYS].usual_s == 0.0
+    always = with_a_costly_partition(4.0, range(1, 19))
+    assert math.isnan(series(always)[COSTLY_KEYS].usual_s), "whether it was ever ordinary is not known"
 
 
 def waiting(hosts: tuple[HostSample, ...]) -> list[Observation]:

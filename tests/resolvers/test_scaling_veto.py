@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeostat.core.actions import RETUNE, SCALE_DOWN, SCALE_UP
-from homeostat.core.configuration import EXECUTORS_KNOB, PARALLELISM, TRIGGER_S, Knob, Patch, Value
+from homeostat.core.configuration import EXECUTORS_KNOB, PARALLELISM, SPREAD, TRIGGER_S, Knob, Patch, Value
 from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.guards import GuardContext
 from homeostat.core.observation import Observation
@@ -22,7 +22,7 @@ def check(observed: list[Observation], kind: str, values: dict[Knob, Value]) -> 
 
 def test_more_executors_do_not_shorten_a_sink() -> None:
     refused = check(slow_sink(12.0), SCALE_UP, {EXECUTORS_KNOB: 8})
-    assert refused == "the sink takes 12 s of 14.1 s, and more executors would still leave it at 12.8 s"
+    assert refused == "the sink takes 12 s of 14.1 s, and more executors would still leave it at 13.1 s"
 
 
 def test_executors_are_not_removed_while_a_sink_makes_batches_late() -> None:
@@ -71,3 +71,17 @@ def test_executors_grow_with_the_partitions_where_these_are_not_enough() -> None
     granted = check(crowded(8, 12.0), SCALE_UP, both)
     assert isinstance(granted, Proposal)
     assert dict(granted.patch.values) == both
+
+
+def test_a_task_with_the_rows_of_one_key_is_not_divided_by_more_partitions() -> None:
+    rows = [2000.0, *[100.0] * 11]
+    tasks = {"read": stage([0.01 * each for each in rows], rows=rows, began_s=0.0)}
+    hot = [batch(tasks, number=n, seconds=20.0, phases_s={"addBatch": 20.0}) for n in range(1, 7)]
+    both: dict[Knob, Value] = {EXECUTORS_KNOB: 16, Knob(PARALLELISM, "read"): 32}
+    trimmed = check(hot, SCALE_UP, both)
+    assert isinstance(trimmed, Proposal)
+    assert EXECUTORS_KNOB not in trimmed.patch.values
+    spread = {**both, Knob(SPREAD, "read"): 8}
+    granted = check(hot, SCALE_UP, spread)
+    assert isinstance(granted, Proposal)
+    assert dict(granted.patch.values) == spread

@@ -111,6 +111,9 @@ def test_a_configuration_can_be_wrong_by_itself() -> None:
     assert (TOO_FEW_PARTITIONS, "count") in causes_at(few, 50.0)
     many = replace(SCENARIO, components=(source, replace(count, parallelism=400, task_s=0.2)))
     assert (TINY_TASKS, "count") in causes_at(many, 50.0)
+    assert any(label.cause == TINY_TASKS and label.scaling_helps for label in Labels(many).at(50.0)), (
+        "more start at once"
+    )
     busy_driver = replace(with_faults(partitions=200), engine=replace(ENGINE, dispatch_s=0.02))
     assert causes_at(busy_driver, 50.0) == {(TINY_TASKS, "count")}
 

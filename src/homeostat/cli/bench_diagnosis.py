@@ -8,11 +8,17 @@ from typing import Annotated
 import typer
 
 from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.core.errors import ConfigError
+
+_DRAWS = ("usual", "wide")
 
 
 def diagnosis(
     runs: Annotated[int, typer.Option("--runs", min=1, help="Number of simulated runs.")] = 200,
     first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="First seed.")] = 1,
+    draw: Annotated[
+        str, typer.Option("--draw", help="usual: runs like those that are learned from. wide: far beyond them.")
+    ] = "usual",
     corpus: Annotated[
         Path | None,
         typer.Option(
@@ -22,8 +28,10 @@ def diagnosis(
     json: JsonFlag = False,
 ) -> None:
     """Diagnose random simulated runs with known faults, and compare with published rules."""
+    if draw not in _DRAWS:
+        raise ConfigError(f"unknown draw {draw!r}", where="--draw", fix=f"use one of {', '.join(_DRAWS)}")
     from homeostat.lab.bench import diagnosis as bench
-    from homeostat.lab.bench import diagnosis_corpus, diagnosis_rivals
+    from homeostat.lab.bench import diagnosis_corpus, diagnosis_rivals, diagnosis_wide
     from homeostat.policies import registry
 
     ours_and_the_table = {name: registry.build(name) for name in ("provisioning", "provisioning.paper")}
@@ -32,7 +40,9 @@ def diagnosis(
         result = diagnosis_corpus.measure(policies, corpus)
     else:
         say(f"simulating {runs} runs under {len(policies)} policies; a run takes about two seconds")
-        result = bench.measure(policies, runs, first_seed, say)
+        draw_cases = diagnosis_wide.wide_cases if draw == "wide" else bench.cases
+        drawn = draw_cases(runs, first_seed)
+        result = {"draw": draw, "first_seed": first_seed, **bench.measure(policies, drawn, say)}
     if json:
         print_json(result)
         return

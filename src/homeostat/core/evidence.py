@@ -146,7 +146,7 @@ class LostTime(Evidence):
     `share` is the loss as a share of its trigger interval. `usual_s` is what batches lost to the cause before.
     `more_executors_win_s` is what twice as many executors would gain. `batches_in_a_row` lost time to it. `guessed`:
     the measurement that distinguishes the cause from another one is missing. `rest_s` is the batch without the causes
-    that cost more.
+    that cost more and, for a cause outside of all tasks, without rows that had waited.
     """
 
     headline: ClassVar[str] = "batches of {where} lose time"

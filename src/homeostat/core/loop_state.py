@@ -9,6 +9,7 @@ from typing import Literal
 from homeostat.core.calibration import JudgedCauses
 from homeostat.core.configuration import Capabilities, Configuration, Knob
 from homeostat.core.digest import Digest
+from homeostat.core.earlier import Earlier
 from homeostat.core.events import Apply, UnderWay
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.guards import Wish
@@ -75,7 +76,7 @@ class State:
 
     `last_batches` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the
     newest action that took effect, judged or not: a person may still revert it. `sources` holds the last report of each
-    source. `latest` holds the newest observations of any configuration.
+    source. `latest` holds the newest observations of any configuration, `earlier` a few of the past.
     """
 
     mode: Mode = "advise"
@@ -88,6 +89,7 @@ class State:
     epoch_since_s: float = 0.0
     window: tuple[Observation, ...] = ()
     latest: tuple[Observation, ...] = ()
+    earlier: Earlier = Earlier()
     history: tuple[Digest, ...] = ()
     traffic: Traffic = Traffic()
     last_batches: Mapping[str, int] = field(default_factory=dict)

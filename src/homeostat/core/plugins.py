@@ -20,13 +20,17 @@ def look(policy: Policy, state: State, now_s: float) -> View:
     start_s = now_s - policy.window_s
     if policy.fresh_window:
         start_s = max(start_s, state.epoch_since_s)
+    window = tuple(o for o in state.window if o.at_s > start_s)
+    if len(window) < policy.least_window:
+        window = state.window[-policy.least_window :]
     return View(
         now_s=now_s,
         topology=state.topology,
         configuration=state.observed,
         capabilities=state.capabilities,
         objective=state.objective,
-        window=Window(tuple(o for o in state.window if o.at_s > start_s)),
+        window=Window(window),
+        earlier=state.earlier.observations,
         history=state.history,
         epoch=state.epoch,
         standing_since_s=since(state.diagnoses),

@@ -56,6 +56,8 @@ class Policy:
     settle_s: float = 60.0
     # How far detectors look back: longer is steadier, shorter is newer. A choice.
     window_s: float = 600.0
+    # But they see at least so many observations of the present configuration. More are steadier where batches are long.
+    least_window: int = 0
     fresh_window: bool = True
     # Observations that are skipped after each change of configuration, because processes are cold. A choice.
     warm_up_observations: int = 1

@@ -9,8 +9,9 @@ from itertools import islice
 
 from homeostat.core import sentences
 from homeostat.core.actions import REVERT
-from homeostat.core.configuration import SPREAD, Configuration
+from homeostat.core.configuration import EXECUTORS, SPREAD, Configuration
 from homeostat.core.digest import clean, digest
+from homeostat.core.earlier import Earlier
 from homeostat.core.effects import Effects
 from homeostat.core.events import EngineChanged, Event, Failure, Observed, Operator, Receipt, SourceSeen, UnderWay
 from homeostat.core.history import as_history
@@ -98,6 +99,7 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
         under_way=None if has_ended else state.under_way,
         window=window,
         latest=_bounded((*state.latest, observation)[-LATEST_KEPT:]),
+        earlier=state.earlier if between else state.earlier.after(observation),
         history=as_history(state.history).after(entry, HISTORY_KEPT),
         traffic=state.traffic.after(entry.at_s, entry.span_s, entry.arrival_per_s, entry.arrivals_per_s),
         fresh=state.fresh or not (between and policy.fresh_window),
@@ -157,8 +159,11 @@ def _receipt(state: State, receipt: Receipt, effects: Effects) -> State:
     )
     is_judged = receipt.applied and mine.proposal.kind != REVERT and mine.proposal.prediction is not None
     active = (*others, replace(mine, applied_s=receipt.at_s)) if is_judged else others
+    # Other settings change what a row costs. The number of executors does not.
+    same_costs = all(knob.kind == EXECUTORS for knob in mine.proposal.patch.values)
     state = replace(
         state,
+        earlier=state.earlier if same_costs or not receipt.applied else Earlier(),
         active=active,
         last=mine if receipt.applied else state.last,
         last_action_s={**state.last_action_s, mine.scope: receipt.at_s},
@@ -187,10 +192,12 @@ def _engine(state: State, event: EngineChanged, effects: Effects) -> State:
     values = event.configuration.as_json()
     effects.write(EngineContent(values, event.reason), sentences.engine_sentence(values.items(), event.reason))
     same = event.configuration == state.observed
+    earlier = state.earlier if event.topology == state.topology else Earlier()
     state = _now_runs(state, event.configuration, event.at_s)
     return replace(
         state,
         topology=event.topology,
+        earlier=earlier,
         capabilities=event.capabilities,
         active=tuple(_mark_disturbed(action, event, same) for action in state.active),
     )

@@ -86,7 +86,7 @@ class View:
 
     `history` holds the digests of all configurations, `traffic` what arrived for weeks, and `trust` how far predictions
     have been off so far. `sources` holds the last report of each source, which may be newer than the last observation.
-    `violation_cost` is that of the policy.
+    `violation_cost` is that of the policy. `earlier` holds a few whole observations of the past, of any configuration.
     """
 
     now_s: float
@@ -102,6 +102,7 @@ class View:
     traffic: Traffic = Traffic()
     sources: tuple[SourceSample, ...] = ()
     violation_cost: float = 0.0
+    earlier: tuple[Observation, ...] = ()
 
     @cached_property
     def _once(self) -> dict[str, object]:

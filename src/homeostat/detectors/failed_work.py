@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 from homeostat.core.evidence import Evidence
@@ -19,6 +20,12 @@ _LOOK_BACK = 20
 # Attempts at one partition that fail for the same reason in one batch, in several batches, before the partition is
 # suspected: Spark gives up after four (spark.task.maxFailures). A choice.
 _SAME_PARTITION = 2
+# Seconds that losses of workers are remembered for, if that is longer: short batches are many between two losses. A
+# choice: at least twice in five minutes.
+_LOOK_BACK_S = 300.0
+# Quiet batches after which it is over, over those of the longest pause so far, and at least so many. Smaller numbers
+# call it over while it goes on. A choice: with failures at random, a pause this long is rare.
+_OVER_AFTER, _LEAST_QUIET = 3.0, 5
 # Severity grows with the number of batches with failures: this many make it one half. A choice.
 _HALF_SEVERITY = 3.0
 
@@ -65,14 +72,15 @@ class FailedAttemptsDetector:
         recent = view.window.last(_LOOK_BACK).observations
         for component in view.topology.names:
             failures = [f for o in recent for f in o.failures if f.component == component]
-            batches = sum(any(f.component == component for f in o.failures) for o in recent)
+            failing = [any(f.component == component for f in o.failures) for o in recent]
+            batches = sum(failing)
             repeats = Counter((f.partition, f.reason) for f in failures if f.count >= _SAME_PARTITION)
             repeated = [
                 place
                 for place, count in repeats.most_common(1)
                 if count >= self.least_batches and _share(failures, place[0]) >= self.least_share
             ]
-            if batches < self.least_batches:
+            if batches < self.least_batches or not _goes_on(failing):
                 continue
             reason = Counter(f.reason for f in failures).most_common(1)[0][0]
             partition = float(repeated[0][0]) if repeated else None
@@ -84,6 +92,13 @@ class FailedAttemptsDetector:
 
 def _share(failures: Sequence[TaskFailure], partition: int) -> float:
     return sum(f.count for f in failures if f.partition == partition) / sum(f.count for f in failures)
+
+
+def _goes_on(happened: Sequence[bool]) -> bool:
+    """Whether the batches since it last happened are not many more than those between two times before."""
+    places = [place for place, each in enumerate(happened) if each]
+    longest = max((after - before for before, after in pairwise(places)), default=0)
+    return bool(places) and len(happened) - 1 - places[-1] <= max(_OVER_AFTER * longest, _LEAST_QUIET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +113,12 @@ class LostWorkersDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         # Each loss changes the configuration, so only the history has all of them.
-        recent = view.history[-_LOOK_BACK:]
+        newer = sum(digest.at_s > view.now_s - _LOOK_BACK_S for digest in view.history)
+        recent = view.history[-max(_LOOK_BACK, newer) :]
         losses = [loss for digest in recent for loss in digest.losses]
-        batches = sum(bool(digest.losses) for digest in recent)
-        if batches < self.least_batches:
+        losing = [bool(digest.losses) for digest in recent]
+        batches = sum(losing)
+        if batches < self.least_batches or not _goes_on(losing):
             return
         reason = Counter(loss.reason for loss in losses).most_common(1)[0][0]
         evidence = WorkersLost(float(len(losses)), float(len(recent)), reason)

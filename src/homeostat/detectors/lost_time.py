@@ -22,9 +22,6 @@ from homeostat.core.view import View
 from homeostat.models.recoverable import UNEVEN_ROWS
 from homeostat.models.time_losses import LossSeries, time_losses
 
-# Other detectors find these causes. Their lost time only affects their probability.
-_FOUND_ELSEWHERE = frozenset({SLOW_INSTANCE, UNDER_PROVISIONED})
-
 # Without a trigger interval, a loss matters from this share of the batch on. A choice.
 _MOST_OF_BATCH = 0.5
 # A rise by less than this is noise, whatever the ratio. A choice.
@@ -45,7 +42,8 @@ class LostTimeDetector:
 
     least_share: float = WORTH_NAMING
     # The share of the batch itself, without the causes that cost more. A late batch has many more rows than usual, so
-    # that a loss that is large for the trigger interval can be a small part of it. A choice.
+    # that a loss that is large for the trigger interval can be a small part of it. A loss that has clearly risen need
+    # not be so large. A choice.
     least_of_batch: float = 0.2
     nearly_late: float = NEARLY_LATE
     # How many times the usual loss is a rise. A smaller one would report the noise of healthy batches. A choice.
@@ -59,7 +57,7 @@ class LostTimeDetector:
     in_any_configuration: ClassVar[bool] = True
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        series = [each for each in time_losses(view) if each.cause not in _FOUND_ELSEWHERE]
+        series = [each for each in time_losses(view) if each.cause != UNDER_PROVISIONED]
         more_executors = next((s for s in time_losses(view) if s.cause == UNDER_PROVISIONED), None)
         rest_s: Array | None = None  # of each batch, without the causes that cost more
         reported_causes: set[tuple[str, str]] = set()
@@ -69,11 +67,12 @@ class LostTimeDetector:
             if not self._is_notable(each, cause, rest_s):
                 continue
             evidence = lost_time(each, more_executors, self.least, self.least_share)
-            if rest_s is not None:
-                evidence = replace(evidence, rest_s=median(rest_s[-self.least :]))
+            left_s = median(_rest_s(each, rest_s)[-self.least :])
+            if rest_s is not None or left_s < evidence.batch_s:
+                evidence = replace(evidence, rest_s=left_s)
             rest_s = np.maximum((each.seconds if rest_s is None else rest_s) - each.lost_s, 0.0)
-            if (cause, component) in reported_causes:
-                continue
+            if (cause, component) in reported_causes or cause == SLOW_INSTANCE:
+                continue  # a detector of its own reports slow workers
             reported_causes.add((cause, component))
             severity = min(1.0, evidence.share)
             evidence = replace(evidence, cause=cause)
@@ -87,16 +86,17 @@ class LostTimeDetector:
         last = slice(-self.least - 1, None)
         lost_s = (series.lost_s if rest_s is None else series.beside_s)[last]
         shares = series.share[last] * lost_s / np.maximum(series.lost_s[last], _SMALLEST_S)
-        batch_s = (series.seconds if rest_s is None else rest_s)[last]
-        of_rest = lost_s / np.maximum(batch_s, lost_s + _SMALLEST_S)
-        about = (shares >= _ABOUT * self.least_share) & (of_rest >= _ABOUT * self.least_of_batch)
+        of_rest = lost_s / np.maximum(_rest_s(series, rest_s)[last], lost_s + _SMALLEST_S)
+        has_risen = self._has_risen(series)
+        least_of_batch = self.least_share if has_risen else self.least_of_batch
+        about = (shares >= _ABOUT * self.least_share) & (of_rest >= _ABOUT * least_of_batch)
         if np.count_nonzero(about) < self.least:
             return False
-        if median(shares) < self.least_share or median(of_rest) < self.least_of_batch:
+        if median(shares) < self.least_share or median(of_rest) < least_of_batch:
             return False
         if rest_s is not None and not self._is_more_than_usual(series):
             return False
-        return cause_of(cause).unusual or self._harms(series) or self._has_risen(series)
+        return cause_of(cause).unusual or self._harms(series) or has_risen
 
     def _is_more_than_usual(self, series: LossSeries) -> bool:
         """A usual loss is not the reason for late batches if there is a larger loss."""
@@ -112,7 +112,14 @@ class LostTimeDetector:
 
     def _has_risen(self, series: LossSeries) -> bool:
         lost_s = median(series.lost_s[-self.least :])
-        return math.isfinite(series.usual_s) and lost_s >= self.risen * series.usual_s + _SMALL_S
+        return lost_s >= self.risen * series.usual_s and lost_s - series.usual_s >= _SMALL_S
+
+
+def _rest_s(series: LossSeries, rest_s: Array | None) -> Array:
+    """The batch without the causes that cost more. A cause outside of all tasks is compared with a batch that has the
+    rows of one trigger interval: rows that wait make only tasks longer."""
+    batch_s = series.seconds if rest_s is None else rest_s
+    return batch_s if series.of_interval is None else np.asarray(batch_s * series.of_interval)
 
 
 def _cause_at(topology: Topology, name: str, cause: str) -> str:

@@ -48,10 +48,14 @@ class StillWatermarkDetector:
     name: str = STILL_WATERMARK
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        with_rows = [o for o in view.window.observations if any(flow.rows > 0 for flow in o.flows)]
-        if len(with_rows) < self.least_batches or not _watermark_s(with_rows[-1]) > 0:
-            return
+        with_rows = [
+            o
+            for o in view.window.observations
+            if any(flow.rows > 0 for flow in o.flows) and math.isfinite(_watermark_s(o))
+        ]
         marks = np.array([_watermark_s(o) for o in with_rows])
+        if len(marks) < self.least_batches or not marks[-1] > 0:
+            return
         moved = np.flatnonzero(marks != marks[-1])
         still = with_rows[int(moved[-1]) + 1 :] if len(moved) else with_rows
         still_s = still[-1].at_s - still[0].at_s

@@ -63,7 +63,7 @@ class BatchParts:
 
     `lead_s` is the time of `addBatch` before the first stage and between stages, `tail_s` after the last one and in
     jobs that run no stage of the query. Both are NaN if the engine does not report when stages ran; `around_s` is then
-    all that is known of them.
+    all that is known of them. `outside_s` is the time of the whole batch in which no stage ran; NaN if unknown.
     """
 
     seconds: float
@@ -74,10 +74,32 @@ class BatchParts:
     lead_s: float
     tail_s: float
     around_s: float
+    outside_s: float = NAN
 
     @property
     def period_s(self) -> float:
         return max(self.seconds, self.trigger_s) if math.isfinite(self.trigger_s) else self.seconds
+
+    @property
+    def slots(self) -> int:
+        return self.stages[0].slots if self.stages else 1
+
+    def work_s(self, component: str) -> float:
+        """How long the tasks of a component take together."""
+        return sum(float(stage.task_s.sum()) for stage in self.stages if stage.name == component)
+
+    def stage_s(self, component: str) -> float:
+        return sum(stage.seconds for stage in self.stages if stage.name == component)
+
+    def of_interval(self, arrival_per_s: float) -> float:
+        """The time that the batch would take with the rows of one trigger interval, as a share of what it took.
+
+        1 if it is not known, or if no more rows were read than arrive in an interval.
+        """
+        share_of_rows = arrival_per_s * self.trigger_s / self.rows
+        if not (share_of_rows < 1.0 and math.isfinite(self.outside_s)):
+            return 1.0
+        return (self.outside_s + share_of_rows * (self.seconds - self.outside_s)) / self.seconds
 
     def phases(self, names: Iterable[str]) -> float:
         return sum(self.phases_s.get(name, 0.0) for name in names)
@@ -98,8 +120,13 @@ def batch_parts(observation: Observation) -> BatchParts | None:
     add_s = phases_s.get(STAGES_PHASE, seconds - sum(phases_s.values()))
     spans = [(s.began_s, s.ended_s) for s in observation.tasks.values()]
     lead_s, tail_s = _around(spans, observation.other_jobs, _start_of_stages_s(phases_s), add_s)
-    around_s = max(0.0, add_s - sum(stage.seconds for stage in stages))
-    return BatchParts(seconds, flows[0].trigger_s, rows, phases_s, stages, lead_s, tail_s, around_s)
+    stages_s = sum(stage.seconds for stage in stages)
+    around_s = max(0.0, add_s - stages_s)
+    if _all_known(spans):
+        outside_s = seconds - _union_s(spans)
+    else:
+        outside_s = seconds - stages_s if len(stages) == len(spans) else NAN
+    return BatchParts(seconds, flows[0].trigger_s, rows, phases_s, stages, lead_s, tail_s, around_s, outside_s)
 
 
 def _stage(name: str, sample: TaskSample, slots: int) -> StagePart | None:
@@ -135,7 +162,7 @@ def _around(
     spans: list[tuple[float, float]], other_jobs: tuple[JobSpan, ...], began_s: float, add_s: float
 ) -> tuple[float, float]:
     """The time of `addBatch` without a stage: before the last one ended, and afterwards or in jobs of their own."""
-    if not spans or not all(math.isfinite(value) for span in spans for value in span):
+    if not _all_known(spans):
         return NAN, NAN
     last_s = max(end for _, end in spans)
     covered_s = _union_s(spans)
@@ -144,6 +171,10 @@ def _around(
     lead_s = last_s - min(began_s, min(begin for begin, _ in spans)) - covered_s - jobs_s
     tail_s = began_s + add_s - last_s
     return max(0.0, lead_s), max(0.0, tail_s) + jobs_s
+
+
+def _all_known(spans: list[tuple[float, float]]) -> bool:
+    return bool(spans) and all(math.isfinite(value) for span in spans for value in span)
 
 
 def _union_s(spans: list[tuple[float, float]]) -> float:

@@ -122,7 +122,7 @@ def _around_the_stages(parts: BatchParts, small_files: bool) -> list[Loss]:
     driver_s = parts.phases(PLANNING_PHASES) + lead_s + scheduling_s
     return [
         Loss(SINK_BOUND, tail_s, guessed=not tail_known),
-        Loss(DRIVER_BOUND, driver_s, guessed=not tail_known),
+        Loss(DRIVER_BOUND, driver_s),  # without the lead, if that is not known
         Loss(SMALL_FILES if small_files else SOURCE_BOUND, parts.phases(SOURCE_PHASES)),
         Loss(CHECKPOINT_BOUND, parts.phases(CHECKPOINT_PHASES)),
     ]
@@ -215,14 +215,15 @@ def with_even_rows(stage: StagePart) -> Array:
     rows = filled(stage.rows, 0.0)
     if len(rows) < 2 or not (rows > 0).any():
         return stage.task_s
-    start_s = min(_starting_s(stage), float(stage.task_s.min()))
+    start_s = min(starting_s(stage), float(stage.task_s.min()))
     with np.errstate(divide="ignore", invalid="ignore"):
         even_s = start_s + (stage.task_s - start_s) * np.where(rows > 0, rows.mean() / rows, 1.0)
     # Tasks without rows get some: at the typical time of the others.
     return np.asarray(np.where(rows > 0, even_s, median(even_s[rows > 0])))
 
 
-def _starting_s(stage: StagePart) -> float:
+def starting_s(stage: StagePart) -> float:
+    """The most that the start of a task can take."""
     return min(STARTING_S, numpy_quantile(np.sort(stage.task_s), _SHORT_TASK)) if len(stage.task_s) else 0.0
 
 
@@ -245,7 +246,7 @@ def _by_layout(parts: BatchParts) -> list[Loss]:
     losses = []
     more_slots_s = 0.0
     for stage in parts.stages:
-        tasks, work_s, start_s = len(stage.task_s), float(stage.task_s.sum()), _starting_s(stage)
+        tasks, work_s, start_s = len(stage.task_s), float(stage.task_s.sum()), starting_s(stage)
         pace = stage.seconds / recorded_s if (recorded_s := stage.replay_s(stage.task_s)) > 0 else 1.0
         divided_s = pace * (start_s + max(0.0, work_s - tasks * start_s) / stage.slots)
         if tasks > stage.slots:

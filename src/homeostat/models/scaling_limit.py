@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from homeostat.core.causes import UNDER_PROVISIONED, cause_of
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS, NEARLY_LATE, WORTH_NAMING
 from homeostat.core.objective import Objective
-from homeostat.core.stats import median
+from homeostat.core.stats import filled, median
 from homeostat.core.view import View
 from homeostat.core.wording import span
 from homeostat.models.recoverable import UNEVEN_ROWS, BatchLosses, batch_losses
@@ -24,6 +24,9 @@ _NOTABLE = 0.25
 _RISEN = 2.0
 # Of the latest batches so many may be without a measurement. Fewer know nothing where metrics often fail. A choice.
 _UNMEASURED = 6
+# Times the rows of the typical task of its stage from which a task cannot be divided: it has the rows of one key. A
+# smaller number takes for one key what hashing made uneven. A choice.
+_CROWDED = 2.5
 # 95 % of the rows wait for at most this many batches: up to one until their batch begins, and then their own.
 _BATCHES_PER_LATENCY = 1.95
 
@@ -33,8 +36,9 @@ class ScalingLimit:
     """Batches take `batch_s`, and may take `allowed_s`. With any number of executors they would still take `least_s`.
 
     `culprit` is the cause that takes most of the time, and `culprit_s` how much; empty if nothing takes much.
-    `without_s` is how long a batch of the rows of one trigger interval would take without all causes that more
-    executors do not help; NaN if unknown.
+    `workers_help`: whether more executors help against it. `without_s` is how long a batch of the rows of one trigger
+    interval would take without all causes that more executors do not help; NaN if unknown. `outside_s` is the time in
+    which no stage of tasks ran; NaN if unknown.
     """
 
     batch_s: float
@@ -45,6 +49,8 @@ class ScalingLimit:
     batches: tuple[BatchLosses, ...]
     without_s: float = math.nan
     arrival_per_s: float = math.nan
+    outside_s: float = math.nan
+    workers_help: bool = False
 
     def fits(self, offered_per_s: float, target: float) -> bool:
         """Whether batches at the present pace, without causes that executors do not help, would process so many rows
@@ -72,23 +78,34 @@ class ScalingLimit:
             return self.allowed_s
         return min(self.allowed_s, latest.rows / self.arrival_per_s)
 
+    def divided_s(self, even: Collection[str]) -> float:
+        """How long batches would take if all tasks were divided at will, but those that have far more rows than others:
+        the rows of a key stay together. In the stages `even` the rows of a key are spread."""
+        seconds = [
+            _with_stages(each, _crowded_s(each, even), self.allowed_s, self.arrival_per_s) for each in self.batches
+        ]
+        return median(np.array(seconds))
+
     @property
     def latest_s(self) -> float:
         return self.batches[-1].parts.seconds
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether batches are late and would be with any number of executors, because of the culprit."""
-        return self.late and self.least_s > self.allowed_s and bool(self.culprit)
+        """Whether batches are late and would be with any number of executors: because of the culprit, or because they
+        would be without any stage of tasks."""
+        return self.late and ((self.least_s > self.allowed_s and bool(self.culprit)) or self.outside_s > self.allowed_s)
 
     @property
     def explained(self) -> bool:
         """Whether batches are late only because of causes that more executors do not help."""
-        fits_without = self.without_s <= self.allowed_s and not cause_of(self.culprit).workers_help
+        fits_without = self.without_s <= self.allowed_s and not self.workers_help
         return self.out_of_reach or (self.nearly_late and bool(self.culprit) and fits_without)
 
     @property
     def why(self) -> str:
+        if not self.culprit:
+            return f"{span(self.outside_s)} of {span(self.batch_s)} pass without any task"
         subject = cause_of(self.culprit).culprit or self.culprit
         return f"{subject} takes {span(self.culprit_s)} of {span(self.batch_s)}"
 
@@ -107,18 +124,43 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
     batch_s = median(np.array([each.parts.seconds for each in batches]))
     triggers_s = [each.parts.trigger_s for each in batches if math.isfinite(each.parts.trigger_s)]
     allowed_s = _allowed_s(view.objective, triggers_s[-1] if triggers_s else math.nan)
-    least_s = median(np.array([_least_s(each, allowed_s) for each in batches]))
+    arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
+    arrival_per_s = median(arrivals[np.isfinite(arrivals)])
+    least_s = _typical([_least_s(each, allowed_s, arrival_per_s) for each in batches])
     lost_s, risen = _lost_s(time_losses(view))
     culprit, culprit_s = _culprit(lost_s, risen, min(batch_s, allowed_s))
+    helped = _helped_by_workers(time_losses(view), batches[-1])
     removed_s = sum(
         seconds
         for cause, seconds in lost_s.items()
-        if not cause_of(cause).workers_help and seconds >= WORTH_NAMING * min(batch_s, allowed_s)
+        if cause not in helped and seconds >= WORTH_NAMING * min(batch_s, allowed_s)
     )
-    arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
-    arrival_per_s = median(arrivals[np.isfinite(arrivals)])
-    without_s = median(np.array([_without_s(each, arrival_per_s, removed_s) for each in batches]))
-    return ScalingLimit(batch_s, allowed_s, least_s, culprit, culprit_s, batches, without_s, arrival_per_s)
+    without_s = _typical([_without_s(each, arrival_per_s, removed_s) for each in batches])
+    outside_s = _typical([each.parts.outside_s for each in batches])
+    return ScalingLimit(
+        batch_s,
+        allowed_s,
+        least_s,
+        culprit,
+        culprit_s,
+        batches,
+        without_s,
+        arrival_per_s,
+        outside_s,
+        culprit in helped,
+    )
+
+
+def _typical(values: Sequence[float]) -> float:
+    """The median of what is known: a metric may be missing in one batch."""
+    known = np.array(values)
+    return median(known[np.isfinite(known)])
+
+
+def _helped_by_workers(losses: tuple[LossSeries, ...], latest: BatchLosses) -> frozenset[str]:
+    """The causes against which more executors help: where tasks wait for a slot."""
+    waiting = {stage.name for stage in latest.parts.stages if len(stage.task_s) > stage.slots}
+    return frozenset(s.cause for s in losses if cause_of(s.cause).workers_help and s.component in waiting)
 
 
 def _allowed_s(objective: Objective, trigger_s: float) -> float:
@@ -131,12 +173,29 @@ def _allowed_s(objective: Objective, trigger_s: float) -> float:
     return max(bounds, default=math.inf)
 
 
-def _least_s(batch: BatchLosses, allowed_s: float) -> float:
-    """The batch with a slot for every task, without the rows that wait because batches are late."""
+def _least_s(batch: BatchLosses, allowed_s: float, arrival_per_s: float) -> float:
+    """The batch with a slot for every task."""
+    longest_s = sum(stage.replay_s(stage.task_s, max(1, len(stage.task_s))) for stage in batch.parts.stages)
+    return _with_stages(batch, longest_s, allowed_s, arrival_per_s)
+
+
+def _with_stages(batch: BatchLosses, stages_s: float, allowed_s: float, arrival_per_s: float) -> float:
+    """The batch if its stages took so long. Rows that wait because batches are late would not be there."""
     parts = batch.parts
-    fewer_rows = min(1.0, allowed_s / parts.period_s)
-    longest_s = sum(stage.replay_s(stage.task_s, max(1, len(stage.task_s))) for stage in parts.stages)
-    return parts.seconds - sum(stage.seconds for stage in parts.stages) + fewer_rows * longest_s
+    rows_in_time = arrival_per_s * allowed_s / parts.rows
+    fewer_rows = min(1.0, rows_in_time if math.isfinite(rows_in_time) else allowed_s / parts.period_s)
+    return parts.seconds - sum(stage.seconds for stage in parts.stages) + fewer_rows * stages_s
+
+
+def _crowded_s(batch: BatchLosses, even: Collection[str]) -> float:
+    """The longest task of each stage among those with far more rows than others."""
+    seconds = 0.0
+    for stage in batch.parts.stages:
+        rows = filled(stage.rows, 0.0)
+        crowded = rows >= _CROWDED * median(rows)
+        if stage.name not in even and len(rows) > 1 and median(rows) > 0 and crowded.any():
+            seconds += stage.replay_s(stage.task_s[crowded], int(crowded.sum()))
+    return seconds
 
 
 def _without_s(batch: BatchLosses, arrival_per_s: float, lost_s: float) -> float:

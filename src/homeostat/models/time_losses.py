@@ -15,23 +15,26 @@ import numpy as np
 
 from homeostat.core.causes import EXTERNAL, SLOW_INSTANCE
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
-from homeostat.core.observation import Array, HostSample, Observation
+from homeostat.core.observation import Array, Observation
 from homeostat.core.stats import filled, median, quantile
 from homeostat.core.time_causes import (
     CHECKPOINT_BOUND,
     COSTLY_KEYS,
     DRIVER_BOUND,
+    GC_BOUND,
     HOST_CONTENTION,
     RISING_COST,
-    SHUFFLE_BOUND,
     SLOW_HOST,
     SMALL_FILES,
     SPILLING,
     STATE_STORE_BOUND,
+    TINY_TASKS,
+    TOO_FEW_PARTITIONS,
 )
 from homeostat.core.view import View
-from homeostat.core.worker_pace import NOTICED
-from homeostat.models.batch_parts import StagePart
+from homeostat.core.worker_pace import NOTICED, peers_ratio
+from homeostat.models.batch_parts import BatchParts, StagePart
+from homeostat.models.host_use import cpu_is_taken
 from homeostat.models.pace import paces
 from homeostat.models.recoverable import (
     UNEVEN_ROWS,
@@ -40,16 +43,18 @@ from homeostat.models.recoverable import (
     batch_losses,
     gains,
     reads_small_files,
+    starting_s,
     with_even_rows,
 )
 from homeostat.models.rising_cost import LONGEST_SPAN, rise_of_costs
+from homeostat.models.task_times import task_costs
 
 # Batches whose losses are compared: more are surer, fewer are newer. A choice.
 RECENT_BATCHES = 6
 # Times as long per row as the other partitions from which the rows of a partition are costly. A choice.
 COSTLY = 1.5
 # Digests that the usual wait of a task is read from, and the fewest that are enough. Choices.
-_USUAL_OVER, _LEAST_USUAL = 240, 5
+_USUAL_OVER, _LEAST_USUAL = 1000, 5
 # Batches that tell the usual wait of a task. They are fewer, because a wait that began just after the start is a rise
 # of many times. A choice.
 _LEAST_USUAL_WAITS = 3
@@ -60,14 +65,13 @@ _USUAL_QUANTILE = 0.2
 _LOW_QUANTILE, _SPREAD_ABOVE = 0.05, 2.1
 # The share of the trigger interval below which a loss is not looked at more closely: half of what makes a symptom.
 _HARDLY = 0.05
-# A host whose cores are used up to this share is full, and other processes with this share of them take time from the
-# tasks. With the last share they are the likelier reason even if the host is not full all the time. Choices.
-FULL_HOST, MUCH_TAKEN, MOST_TAKEN = 0.85, 0.1, 0.3
 # How many times as long as usual both planning and the offset log must take to show that the host is busy, and how many
 # times the rise of one the rise of the other may be. Choices.
 _SLOWED, _ALIKE = 1.5, 3.0
+# Causes that lie in the number of tasks and slots alone.
+_BY_LAYOUT = frozenset({TINY_TASKS, TOO_FEW_PARTITIONS})
 # Causes that make a task wait and are measured themselves.
-_MEASURED_WAITS = (SPILLING, STATE_STORE_BOUND, SHUFFLE_BOUND)
+_MEASURED_WAITS = (SPILLING, STATE_STORE_BOUND)
 Batches = Sequence[tuple[Observation, BatchLosses]]
 StageChange = Callable[[Observation, StagePart], Array]
 
@@ -78,7 +82,8 @@ class LossSeries:
 
     `usual_s` is what batches lost to it before; NaN if that is not known. `guessed` says that the
     measurement that separates this cause from another is missing. `least_s` is what remains of the loss after all
-    others were removed.
+    others were removed. `of_interval` is only there for a cause outside of all tasks, because rows that wait make only
+    tasks longer: the time with the rows of one trigger interval, as a share of what the batch took.
     """
 
     cause: str
@@ -91,6 +96,7 @@ class LossSeries:
     instances: tuple[int, ...] = ()
     workers: tuple[str, ...] = ()
     least_s: Array | None = None
+    of_interval: Array | None = None
 
     @property
     def beside_s(self) -> Array:
@@ -111,18 +117,66 @@ def time_losses(view: View) -> tuple[LossSeries, ...]:
 def _time_losses(view: View) -> tuple[LossSeries, ...]:
     if not view.micro_batch:
         return ()
-    pairs = [(o, losses) for o in view.window.observations if (losses := batch_losses(o)) is not None]
-    recent, earlier = pairs[-RECENT_BATCHES:], pairs[:-LEAST_OBSERVATIONS]
+    pairs = _measured(view.window.observations)
+    recent = pairs[-RECENT_BATCHES:]
     if not recent:
         return ()
+    since_s = recent[-LEAST_OBSERVATIONS:][0][0].at_s
+    past = _measured(view.earlier) if view.earlier else pairs
+    earlier = [(observation, losses) for observation, losses in past if observation.at_s < since_s]
     keys = dict.fromkeys(key for _, losses in recent for key in losses.losses)
     batches = [losses for _, losses in recent]
-    times, before = _times(batches), [losses for _, losses in earlier]
-    series = [_series(cause, component, batches, before, times) for cause, component in keys]
+    times = _times(batches)
+    of_interval = _of_interval(view, batches)
+    series = []
+    for key in keys:
+        # Where the cause stands already, enough batches were there when it was named. Some may be gone since.
+        before, least = _before_it_stood(view, earlier, *key), 1 if key in view.standing_since_s else _LEAST_USUAL
+        each = _with_fitted_starts(view, recent[-1][1], _series(*key, batches, before, least, times))
+        series.append(replace(each, of_interval=of_interval) if not each.component else each)
     rises = list(_by_rise(view, recent))
     waits = _by_wait(view, recent, frozenset(each.component for each in rises))
     by_task = [*_by_pace(recent, earlier), *waits, *rises]
     return (*_with_contention(recent, series), *by_task)
+
+
+def _with_fitted_starts(view: View, latest: BatchLosses, series: LossSeries) -> LossSeries:
+    """One batch shows how long its shortest tasks take, but not how much of that is their start. Batches of different
+    sizes do."""
+    if series.cause != TINY_TASKS or not bool((series.share >= _HARDLY).any()):
+        return series
+    fitted_s = task_costs(view).get(series.component, 0.0)
+    stage = next((stage for stage in latest.parts.stages if stage.name == series.component), None)
+    if stage is None or not fitted_s > 0:
+        return series
+    around_s = sum(median(stage.cost(name)) for name in ("deserialise_s", "serialise_s", "delay_s"))
+    part = min(1.0, (fitted_s + around_s) / starting_s(stage))
+    return replace(series, lost_s=part * series.lost_s, usual_s=part * series.usual_s)
+
+
+def _of_interval(view: View, batches: Sequence[BatchLosses]) -> Array:
+    arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
+    return np.array([each.parts.of_interval(median(arrivals[np.isfinite(arrivals)])) for each in batches])
+
+
+def _measured(observations: Sequence[Observation]) -> Batches:
+    return [(o, losses) for o in observations if (losses := batch_losses(o)) is not None]
+
+
+def _before_it_stood(view: View, earlier: Batches, cause: str, component: str) -> list[BatchLosses]:
+    """The batches before the cause was named: what they lost to it since then is not what they usually lose."""
+    since_s = _began_s(view, cause, component)
+    return [losses for observation, losses in earlier if observation.at_s < since_s]
+
+
+def _began_s(view: View, cause: str, component: str) -> float:
+    """When the cause that stands now began, at the latest: it was named some batches later. Infinity if none stands."""
+    named_s = view.standing_since_s.get((cause, component))
+    if named_s is None:
+        return math.inf
+    at_s = view.numbers.flow("at_s", len(view.history))
+    agreeing = int(np.searchsorted(at_s, named_s, side="right")) - (LEAST_OBSERVATIONS + 1)
+    return float(at_s[max(0, agreeing)]) if len(at_s) else named_s
 
 
 def _series(
@@ -130,23 +184,36 @@ def _series(
     component: str,
     batches: Sequence[BatchLosses],
     earlier: Sequence[BatchLosses],
+    least: int,
     times: tuple[Array, Array],
 ) -> LossSeries:
-    first = next(each.losses[cause, component] for each in batches if (cause, component) in each.losses)
+    guesses = [each.losses[cause, component].guessed for each in batches if (cause, component) in each.losses]
     lost_s = np.array([each.seconds(cause, component) for each in batches])
     least_s = np.array([each.least_s(cause, component) for each in batches])
-    series = LossSeries(cause, component, lost_s, *times, guessed=first.guessed, least_s=least_s)
+    series = LossSeries(cause, component, lost_s, *times, guessed=2 * sum(guesses) > len(guesses), least_s=least_s)
     # What hardly costs anything is compared with nothing.
-    if len(earlier) < _LEAST_USUAL or not (component == "" or bool((series.share >= _HARDLY).any())):
+    if len(earlier) < least or not (component == "" or bool((series.share >= _HARDLY).any())):
         return series
-    rows = median(np.array([each.parts.rows for each in batches]))
-    usual = np.sort([each.seconds(cause, component) * _growth(each, component, rows) for each in earlier])
-    return replace(series, usual_s=quantile(usual, _USUAL_QUANTILE))
+    sizes = [[_size(b.parts, cause, component) for b in each] for each in (batches, earlier)]
+    now, slots = median(np.array(sizes[0])), batches[-1].parts.slots
+    growths = [
+        _growth(now, then, each.parts.slots / slots) if component else 1.0
+        for then, each in zip(sizes[1], earlier, strict=True)
+    ]
+    usual = [growth * each.seconds(cause, component) for growth, each in zip(growths, earlier, strict=True)]
+    return replace(series, usual_s=quantile(np.sort(usual), _USUAL_QUANTILE))
 
 
-def _growth(batch: BatchLosses, component: str, rows: float) -> float:
-    """How much more this batch would have lost at so many rows: in proportion in tasks, and as much on the driver."""
-    return max(1.0, rows / batch.parts.rows) if component and batch.parts.rows > 0 else 1.0
+def _size(parts: BatchParts, cause: str, component: str) -> float:
+    """What it grows with: the layout and the garbage of tasks with whatever makes them longer, others with the rows."""
+    if cause in _BY_LAYOUT:
+        return parts.work_s(component)
+    return parts.stage_s(component) if cause == GC_BOUND else parts.rows
+
+
+def _growth(now: float, then: float, slots: float) -> float:
+    """How much more a batch would have lost in its tasks if it had been as large as those of now, on as many slots."""
+    return max(1.0, now / then) * slots if then > 0 else 1.0
 
 
 def _times(batches: Sequence[BatchLosses]) -> tuple[Array, Array]:
@@ -155,10 +222,9 @@ def _times(batches: Sequence[BatchLosses]) -> tuple[Array, Array]:
 
 def _by_pace(recent: Batches, earlier: Batches) -> Iterator[LossSeries]:
     pace = paces([observation for observation, _ in recent])
-    slow_workers = {id: ratio for id, ratio in pace.workers.items() if ratio >= NOTICED}
-    on_slow_hosts = _on_slow_hosts(recent[-1][0], slow_workers)
-    for cause, is_shared in ((SLOW_INSTANCE, False), (SLOW_HOST, True)):
-        workers = {id: ratio for id, ratio in slow_workers.items() if (id in on_slow_hosts) == is_shared}
+    by_host = _on_slow_hosts(recent[-1][0], pace.workers)
+    by_itself = {id: ratio for id, ratio in pace.workers.items() if ratio >= NOTICED and id not in by_host}
+    for cause, workers in ((SLOW_INSTANCE, by_itself), (SLOW_HOST, by_host)):
         if workers:
             series = _replayed(cause, "", recent, partial(_at_the_pace_of_peers, workers=workers))
             yield replace(series, workers=tuple(sorted(workers)), guessed=not all(pace.distinguishable.values()))
@@ -167,15 +233,19 @@ def _by_pace(recent: Batches, earlier: Batches) -> Iterator[LossSeries]:
         if (costly > 1.0).any():
             series = _replayed(COSTLY_KEYS, name, recent, partial(_at_the_usual_cost, component=name, times=costly))
             instances = tuple(int(i) for i in np.flatnonzero(costly > 1.0))
-            usual_s = 0.0 if _were_ordinary(earlier, name, instances) else math.nan
+            usual_s = 0.0 if _were_ordinary(earlier, recent[-1][0], name, instances) else math.nan
             yield replace(series, usual_s=usual_s, instances=instances, guessed=not pace.distinguishable[name])
 
 
-def _were_ordinary(earlier: Batches, name: str, instances: tuple[int, ...]) -> bool:
-    """Whether these partitions were not costly in the first batches of the window."""
-    ratios = paces([observation for observation, _ in earlier[:RECENT_BATCHES]]).partitions.get(name)
-    if len(earlier) < _LEAST_USUAL or ratios is None or len(ratios) <= max(instances):
+def _were_ordinary(earlier: Batches, now: Observation, name: str, instances: tuple[int, ...]) -> bool:
+    """Whether these partitions were not costly in the first batches that are remembered with as many of them."""
+    size = now.tasks[name].instances
+    alike = [o for o, _ in earlier if o.workers.ids and name in o.tasks and o.tasks[name].instances == size]
+    if len(alike) < _LEAST_USUAL:
         return False
+    ratios = paces(alike[:RECENT_BATCHES]).partitions.get(name)
+    if ratios is None:
+        return True  # the tasks of the component all took about as long for each row
     before = ratios[list(instances)]
     return bool((before[np.isfinite(before)] < COSTLY).all() and np.isfinite(before).any())
 
@@ -202,13 +272,23 @@ def _at_the_usual_cost(observation: Observation, stage: StagePart, component: st
     return np.asarray(stage.task_s / times)
 
 
-def _on_slow_hosts(observation: Observation, slow_workers: Mapping[str, float]) -> frozenset[str]:
-    """The slow workers on hosts whose workers are all slow, if there are several on it and other hosts to compare."""
+def _on_slow_hosts(observation: Observation, workers: Mapping[str, float]) -> dict[str, float]:
+    """How many times slower than other hosts the workers on slow hosts are, if there are several on it.
+
+    Hosts are compared with each other: where one of two is slow, so is half of the workers, and their typical pace
+    tells nothing.
+    """
     by_host: dict[str, list[str]] = {}
     for id, host in zip(observation.workers.ids, observation.workers.hosts, strict=True):
-        by_host.setdefault(host, []).append(id)
-    slow_hosts = [ids for ids in by_host.values() if len(ids) > 1 and all(id in slow_workers for id in ids)]
-    return frozenset(id for ids in slow_hosts for id in ids) if len(by_host) > 1 else frozenset()
+        if id in workers:
+            by_host.setdefault(host, []).append(id)
+    typical = np.array([median(np.array([workers[id] for id in ids])) for ids in by_host.values()])
+    slow: dict[str, float] = {}
+    for ids, pace, ratio in zip(by_host.values(), typical.tolist(), peers_ratio(typical).tolist(), strict=True):
+        paces_there = {id: workers[id] * ratio / pace for id in ids}
+        if len(ids) > 1 and min(paces_there.values()) >= NOTICED:
+            slow |= paces_there
+    return slow
 
 
 def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[LossSeries]:
@@ -222,14 +302,14 @@ def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[Lo
     if not excess or _longest_s(recent[-1][1], excess) < _HARDLY * recent[-1][1].parts.period_s:
         return
     hosts = [host for observation, _ in recent for host in observation.hosts if math.isfinite(host.others)]
-    cpu_is_taken = _cpu_is_taken(recent)
+    cpu_taken = cpu_is_taken([(observation, losses.parts) for observation, losses in recent])
     sources = {c.name for c in view.topology if c.kind == "source"} if reads_small_files(recent[-1][0]) else set()
-    by_files = {name: wait_s for name, wait_s in excess.items() if name in sources and not cpu_is_taken}
+    by_files = {name: wait_s for name, wait_s in excess.items() if name in sources and not cpu_taken}
     others = {name: wait_s for name, wait_s in excess.items() if name not in by_files}
     for name in by_files:
         yield _with_usual(_waiting(SMALL_FILES, name, recent, by_files), waits, by_files)
     if others:
-        series = _waiting(HOST_CONTENTION if cpu_is_taken else EXTERNAL, "", recent, others)
+        series = _waiting(HOST_CONTENTION if cpu_taken else EXTERNAL, "", recent, others)
         yield _with_usual(replace(series, guessed=not hosts), waits, others)
 
 
@@ -243,8 +323,10 @@ class _Wait:
 
 def _excess_wait(view: View, name: str) -> _Wait | None:
     ran = np.isfinite(view.numbers.part(name, "instances", _USUAL_OVER))
-    waits = view.numbers.part(name, "row_wait_s", _USUAL_OVER)[ran]
+    waits, at_s = view.numbers.part(name, "row_wait_s", _USUAL_OVER)[ran], view.numbers.flow("at_s", _USUAL_OVER)[ran]
+    began_s = min(_began_s(view, *key) for key in ((EXTERNAL, ""), (HOST_CONTENTION, ""), (SMALL_FILES, name)))
     earlier, latest = waits[:-LEAST_OBSERVATIONS], waits[-LEAST_OBSERVATIONS:]
+    earlier = earlier[at_s[:-LEAST_OBSERVATIONS] < began_s]
     usual, now_s = np.sort(earlier[np.isfinite(earlier)]), median(latest[np.isfinite(latest)])
     if len(usual) < _LEAST_USUAL_WAITS or not now_s > (usual_s := quantile(usual, _USUAL_QUANTILE)):
         return None
@@ -257,26 +339,6 @@ def _with_usual(series: LossSeries, waits: Mapping[str, _Wait], names: Mapping[s
     varying_s, excess_s = (sum(getattr(waits[name], each) for name in names) for each in ("varying_s", "excess_s"))
     varying = min(1.0, varying_s / excess_s)
     return replace(series, usual_s=varying * median(series.lost_s[-LEAST_OBSERVATIONS:]))
-
-
-def _cpu_is_taken(recent: Batches) -> bool:
-    """Whether other processes use much of a host that is full while tasks run, or most of what they could.
-
-    A batch that mostly waits on the driver leaves its hosts idle for most of the time.
-    """
-    measured = [(o, losses) for o, losses in recent if any(math.isfinite(host.others) for host in o.hosts)]
-    if not measured:
-        return False
-    observation, losses = measured[-1]
-    stages_s = sum(stage.seconds for stage in losses.parts.stages)
-    running = min(1.0, stages_s / losses.parts.seconds) if losses.parts.seconds > 0 else 1.0
-    return any(_is_taken(host, max(running, MUCH_TAKEN)) for host in observation.hosts)
-
-
-def _is_taken(host: HostSample, running: float) -> bool:
-    own_while_running = (host.busy - host.others) / running
-    full = own_while_running + host.others >= FULL_HOST
-    return host.others >= MOST_TAKEN or (host.others >= MUCH_TAKEN and full)
 
 
 def _longest_s(losses: BatchLosses, excess: Mapping[str, float]) -> float:
@@ -296,8 +358,12 @@ def _waiting(cause: str, component: str, recent: Batches, excess: Mapping[str, f
 
 
 def _explained_s(losses: BatchLosses, components: Sequence[str]) -> float:
-    """Time in which these components waited for a reason that was measured."""
-    return sum(losses.seconds(cause, name) for cause in _MEASURED_WAITS for name in components)
+    """Time in which these components waited for a reason that was measured. Waiting for shuffle blocks is no part of
+    the time in which a task runs, but writing them is."""
+    measured_s = sum(losses.seconds(cause, name) for cause in _MEASURED_WAITS for name in components)
+    writing = [(stage, stage.cost("shuffle_write_s")) for stage in losses.parts.stages if stage.name in components]
+    written_s = [stage.seconds - stage.replay_s(np.maximum(stage.task_s - each, 0.0)) for stage, each in writing]
+    return measured_s + sum(written_s)
 
 
 def _without_excess(observation: Observation, stage: StagePart, excess: Mapping[str, float]) -> Array:

@@ -69,6 +69,9 @@ from homeostat.settings import GuardSettings, Settings
 
 # Seconds after an action in which problems count against it: longer blames it for later problems. A choice.
 _REGRET_S = 1800.0
+# Batches that detectors see even if those take longer than the window. Fewer would leave long batches without anything
+# to compare with. As many as failures are looked for in. A choice.
+_LEAST_WINDOW = 20
 # A backlog is trouble when working it off would take this many times the allowed time: below it, a plan that already
 # catches up would be replaced on the way. A choice.
 _LATE_CATCH_UP = 1.5
@@ -155,6 +158,7 @@ def provisioning(settings: Settings) -> Policy:
         cadence_s=settings.loop.cadence,
         settle_s=settings.loop.settle,
         window_s=settings.loop.window,
+        least_window=_LEAST_WINDOW,
         least_observations=LEAST_OBSERVATIONS,
         regret_s=_REGRET_S,
         violation_cost=settings.planning.violation_cost,

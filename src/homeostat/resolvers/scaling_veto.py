@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from homeostat.core.configuration import EXECUTORS, PARALLELISM, SOURCE_PARTITIONS, STATE_PARTITIONS, Value
+from homeostat.core.configuration import EXECUTORS, PARALLELISM, SOURCE_PARTITIONS, SPREAD, STATE_PARTITIONS, Value
 from homeostat.core.findings import Proposal
 from homeostat.core.guards import GuardContext, with_values
 from homeostat.core.stats import median
@@ -41,7 +41,9 @@ class ScalingVeto:
             return proposal
         rest = {other: value for other, value in proposal.patch.values.items() if other != knob}
         now, value = context.view.configuration.get(knob, 0), proposal.patch.values[knob]
-        reason = self._reason(limit, now, value, cuts_anew=any(knob.kind in _PARTITIONS for knob in rest))
+        cuts_anew = any(knob.kind in _PARTITIONS for knob in rest)
+        even = frozenset(knob.scope for knob in rest if knob.kind == SPREAD)
+        reason = self._reason(limit, now, value, cuts_anew=cuts_anew) or _too_long(limit, now, value, cuts_anew, even)
         if not reason:
             return proposal
         return with_values(proposal, rest, context) if rest or proposal.patch.retire else reason
@@ -54,7 +56,7 @@ class ScalingVeto:
         if now <= 0 or value <= now:
             return ""
         gain_s = median(np.array([_gain_s(each, value / now, cuts_anew) for each in limit.batches]))
-        if limit.culprit and (limit.out_of_reach or gain_s < self.least_gain * limit.batch_s):
+        if limit.out_of_reach or (limit.culprit and gain_s < self.least_gain * limit.batch_s):
             return f"{limit.why}, and more executors would still leave it at {span(max(0.0, limit.least_s))}"
         if gain_s < self.least_gain * limit.batch_s:
             still_s = span(max(0.0, limit.batch_s - gain_s))
@@ -67,6 +69,16 @@ class ScalingVeto:
                     f"with more partitions alone a batch would take {span(divided_s)} instead of {span(limit.batch_s)}"
                 )
         return ""
+
+
+def _too_long(limit: ScalingLimit, now: Value, value: Value, cuts_anew: bool, even: frozenset[str]) -> str:
+    """Why no number of executors is enough, whatever the cause; empty if one may be."""
+    if value <= now or not limit.late:
+        return ""
+    least_s = limit.divided_s(even) if cuts_anew else limit.least_s
+    if least_s <= limit.allowed_s or (even and not cuts_anew):
+        return ""
+    return f"the longest tasks take {span(least_s)}, and a batch may take {span(limit.allowed_s)}"
 
 
 def _gain_s(batch: BatchLosses, factor: float, cuts_anew: bool) -> float:

@@ -172,7 +172,9 @@ class Labels:
         ended = by_workers if not sample.faulty_workers else []
         standing = self.standing(sample)
         others = [label for label in now if label not in ended and label not in standing]
-        return (*standing, *others, *self._nearly_short(sample))
+        # A state that the watermark does not empty makes each row dearer.
+        dearer = [Label(RISING_COST, label.component) for label in now if label.cause == STALLED_WATERMARK]
+        return (*standing, *others, *dearer, *self._nearly_short(sample))
 
     def _nearly_short(self, sample: TruthSample) -> list[Label]:
         """Batches that nearly fill their interval have too few executors for a policy that plans headroom."""
@@ -227,7 +229,12 @@ class Labels:
             if partitions < slots and whole_s - more_s >= LEAST_SHARE * whole_s:
                 yield Label(TOO_FEW_PARTITIONS, component.name)
             elif partitions > slots and whole_s - fewer_s >= LEAST_SHARE * whole_s:
-                yield Label(TINY_TASKS, component.name)
+                doubled = {**values, EXECUTORS_KNOB: 2 * executors}
+                doubled_s = self._batch_s(t_s, doubled) - self._batch_s(
+                    t_s, {**doubled, knob: max(slots, partitions // 2)}
+                )
+                helps = doubled_s <= (1.0 - HELPFUL_SHARE) * (whole_s - fewer_s)
+                yield Label(TINY_TASKS, component.name, scaling_helps=helps)
 
     def _sufficient(self, t_s: float, values: Mapping[Knob, Value]) -> int:
         faults = self._active(t_s)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -26,7 +26,7 @@ from homeostat.core.evidence_limits import WORTH_NAMING
 from homeostat.core.policy import Policy
 from homeostat.core.time_causes import FAILING_TASKS
 from homeostat.lab.bench.case_runs import Cycle, PlayedRun, Scaling, is_right, play
-from homeostat.lab.bench.diagnosis_cases import CLEAN, FAULTS, TRIGGER_S, Case, draw_case
+from homeostat.lab.bench.diagnosis_cases import CLEAN, FAULTS, Case, draw_case
 from homeostat.lab.bench.diagnosis_rivals import CLAIMS
 from homeostat.sim.truth import TruthSample
 from homeostat.sim.truth_labels import Label, Labels
@@ -68,7 +68,7 @@ def score(case: Case, policy: Policy) -> Score:
     counts = Counter((d.cause, d.component) for diagnoses in last for d in diagnoses)
     stood = [key for key, count in counts.items() if count >= _STOOD and key[0] not in NO_TROUBLE]
     run = Score(clean=case.kinds == (CLEAN,))
-    for label in (each for each in standing if _is_worth_naming(played.labels, each, end)):
+    for label in (each for each in standing if _is_worth_naming(case, played.labels, each, end)):
         run.right += [label.cause] if any(label.matches(*key) for key in stood) else []
         run.missed += [] if any(label.matches(*key) for key in stood) else [label.cause]
         run.batches_until_right.append(_batches_until_right(label, played.cycles))
@@ -77,18 +77,21 @@ def score(case: Case, policy: Policy) -> Score:
         if diagnosis.cause not in NO_TROUBLE:
             right = is_right(diagnosis.cause, diagnosis.component, acting)
             run.sure.append((diagnosis.probability, right))
-    if standing and not any(label.scaling_helps for label in standing):
-        run.vain_scaling = sum(_is_vain(played, advice, standing[0].at_s) for advice in played.scaled)
+    run.vain_scaling = sum(_is_vain(played, advice) for advice in played.scaled)
     return run
 
 
-def _is_vain(played: PlayedRun, advice: Scaling, since_s: float) -> bool:
-    """Whether executors were to be added though that cannot help, or taken away while batches were late."""
-    healthy = [sample.healthy for sample in played.truth if sample.at_s <= advice.at_s]
-    return advice.at_s >= since_s and (advice.grows or not (healthy and healthy[-1]))
+def _is_vain(played: PlayedRun, advice: Scaling) -> bool:
+    """Whether something was wrong that executors do not help, and they were to be added, or to be taken away while
+    batches were late."""
+    before = [sample for sample in played.truth if sample.at_s <= advice.at_s]
+    standing = played.labels.standing(before[-1]) if before else ()
+    if not standing or any(label.scaling_helps for label in standing):
+        return False
+    return advice.grows or not before[-1].healthy
 
 
-def _is_worth_naming(labels: Labels, label: Label, sample: TruthSample) -> bool:
+def _is_worth_naming(case: Case, labels: Labels, label: Label, sample: TruthSample) -> bool:
     """Whether it costs so much that it must be named. What costs less may be named, but need not be.
 
     More executors can also make up for a fault. To call that under-provisioned is right, but the fault is the cause.
@@ -98,7 +101,7 @@ def _is_worth_naming(labels: Labels, label: Label, sample: TruthSample) -> bool:
     if label.silent or label.cause == FAILING_TASKS:
         return True
     cost_s = labels.cost_s(label, sample.at_s, sample.values) if label.fault is not None else 0.0
-    return cost_s >= WORTH_NAMING * TRIGGER_S
+    return cost_s >= WORTH_NAMING * case.trigger_s
 
 
 def _batches_until_right(label: Label, cycles: Sequence[Cycle]) -> float:
@@ -121,19 +124,19 @@ def cases(runs: int, first_seed: int, pairs: float = 0.3) -> Iterator[Case]:
 
 
 def measure(
-    policies: Mapping[str, Policy], runs: int, first_seed: int, tell: Callable[[str], None] = lambda text: None
+    policies: Mapping[str, Policy], drawn: Iterable[Case], tell: Callable[[str], None] = lambda text: None
 ) -> dict[str, Any]:
     """Score every policy on the same runs."""
     began_s = time.monotonic()
     scores: dict[str, list[Score]] = defaultdict(list)
-    for number, case in enumerate(cases(runs, first_seed)):
+    runs = 0
+    for runs, case in enumerate(drawn, start=1):
         for name, policy in policies.items():
             scores[name].append(score(case, policy))
-        if (number + 1) % 100 == 0:
-            tell(f"{number + 1} of {runs} runs")
+        if runs % 100 == 0:
+            tell(f"{runs} runs")
     return {
         "runs": runs,
-        "first_seed": first_seed,
         "seconds": time.monotonic() - began_s,
         "policies": {name: summary(each, CLAIMS.get(name)) for name, each in scores.items()},
         "beside": beside(scores),

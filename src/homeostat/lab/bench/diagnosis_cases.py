@@ -5,11 +5,13 @@ Topology, load, noise, layout, kind and strength of the fault, and missing metri
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from homeostat.sim.microbatch.disturbances import LISTING_PART
 from homeostat.sim.scenario.spec import (
     ComponentSpec,
     FaultSpec,
@@ -26,6 +28,10 @@ QUIET_S, DURATION_S = 400.0, 900.0
 # A batch has at most this many times the usual rows, as most applications limit it. A late one would grow forever.
 _MOST_BATCH = 2.0
 _SOURCE, _WORK, _COUNT = "read", "parse", "count"
+# The files of a batch, if they are small.
+_FILES = 200
+# More attempts than this would fail so often that tasks fail for good, and the query ends.
+_MOST_FAILING = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +41,18 @@ class Case:
     scenario: Scenario
     kinds: tuple[str, ...]
 
+    @property
+    def trigger_s(self) -> float:
+        engine = self.scenario.engine
+        return engine.trigger_s if isinstance(engine, MicrobatchSpec) else math.nan
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What a fault may depend on. `strength` is the share of the trigger interval that it should cost."""
+    """What a fault may depend on. `strength` is the share of the trigger interval that it should cost.
+
+    Each executor has `slots`. Faults of tasks hit the component `work`, those of keys and state `keyed`.
+    """
 
     random: np.random.Generator
     strength: float
@@ -46,49 +60,64 @@ class Draw:
     executors: int
     partitions: int
     at_s: float
+    trigger_s: float = TRIGGER_S
+    slots: int = 1
+    stages: int = 3
+    work: str = _WORK
+    keyed: str = _COUNT
 
     @property
     def seconds(self) -> float:
-        return self.strength * TRIGGER_S
+        return self.strength * self.trigger_s
+
+    @property
+    def tasks_at_once(self) -> int:
+        return min(self.executors * self.slots, self.partitions)
 
 
 def _driver(kind: str) -> Callable[[Draw], FaultSpec]:
     return lambda draw: FaultSpec(kind, draw.at_s, seconds=draw.seconds)  # type: ignore[arg-type]
 
 
-def _waiting(kind: str, component: str) -> Callable[[Draw], FaultSpec]:
+def waiting_fault(kind: str, place: Callable[[Draw], str]) -> Callable[[Draw], FaultSpec]:
+    """A fault that makes each row wait, at the place that this function names."""
+
     def fault(draw: Draw) -> FaultSpec:
-        row_s = draw.seconds * draw.executors / draw.rows
-        return FaultSpec(kind, draw.at_s, component=component, row_s=row_s)  # type: ignore[arg-type]
+        row_s = draw.seconds * draw.tasks_at_once / draw.rows
+        return FaultSpec(kind, draw.at_s, component=place(draw), row_s=row_s)  # type: ignore[arg-type]
 
     return fault
 
 
 def _spill(draw: Draw) -> FaultSpec:
     fits = 0.3 * draw.rows / draw.partitions
-    row_s = draw.seconds * draw.executors / (0.7 * draw.rows)
-    return FaultSpec("spill", draw.at_s, component=_COUNT, rows=fits, row_s=row_s)
+    row_s = draw.seconds * draw.tasks_at_once / (0.7 * draw.rows)
+    return FaultSpec("spill", draw.at_s, component=draw.keyed, rows=fits, row_s=row_s)
 
 
 def _state_store(draw: Draw) -> FaultSpec:
-    task_s = draw.seconds * draw.executors / draw.partitions
-    return FaultSpec("state-store", draw.at_s, component=_COUNT, task_s=task_s)
+    task_s = draw.seconds * draw.tasks_at_once / draw.partitions
+    return FaultSpec("state-store", draw.at_s, component=draw.keyed, task_s=task_s)
 
 
 def _scheduling(draw: Draw) -> FaultSpec:
-    return FaultSpec("slow-scheduling", draw.at_s, task_s=draw.seconds / (3 * draw.partitions))
+    return FaultSpec("slow-scheduling", draw.at_s, task_s=draw.seconds / (draw.stages * draw.partitions))
 
 
 def _memory(draw: Draw) -> FaultSpec:
     in_use = min(0.95, 0.7 + 0.2 * draw.strength)
-    return FaultSpec("memory", draw.at_s, component=_COUNT, rows=draw.rows / draw.partitions / in_use)
+    at_once = min(draw.slots, math.ceil(draw.partitions / draw.executors))
+    rows = at_once * draw.rows / draw.partitions / in_use
+    return FaultSpec("memory", draw.at_s, component=draw.keyed, rows=rows)
 
 
-def _partition(kind: str) -> Callable[[Draw], FaultSpec]:
+def partition_fault(kind: str) -> Callable[[Draw], FaultSpec]:
+    """A fault of one partition of the keyed component."""
+
     def fault(draw: Draw) -> FaultSpec:
         instance = int(draw.random.integers(draw.partitions))
         factor = 2.0 + 6.0 * draw.strength
-        return FaultSpec(kind, draw.at_s, component=_COUNT, instance=instance, factor=factor)  # type: ignore[arg-type]
+        return FaultSpec(kind, draw.at_s, component=draw.keyed, instance=instance, factor=factor)  # type: ignore[arg-type]
 
     return fault
 
@@ -96,6 +125,20 @@ def _partition(kind: str) -> Callable[[Draw], FaultSpec]:
 def _slow_instance(draw: Draw) -> FaultSpec:
     instance = int(draw.random.integers(draw.executors))
     return FaultSpec("slow-instance", draw.at_s, instance=instance, factor=1.5 + 3.0 * draw.strength)
+
+
+def _small_files(draw: Draw) -> FaultSpec:
+    file_s = draw.seconds / (_FILES * (LISTING_PART + 1 / draw.tasks_at_once))
+    return FaultSpec("small-files", draw.at_s, rows=draw.rows / _FILES, file_s=file_s)
+
+
+def _failures(draw: Draw) -> FaultSpec:
+    return FaultSpec("task-failures", draw.at_s, share=min(_MOST_FAILING, 0.05 + 0.08 * draw.strength))
+
+
+def _dying(draw: Draw) -> FaultSpec:
+    every_s = max(40.0, 4.0 * draw.trigger_s) / max(0.5, draw.strength)
+    return FaultSpec("dying-executors", draw.at_s, every_s=every_s)
 
 
 FAULTS: dict[str, Callable[[Draw], FaultSpec]] = {
@@ -107,23 +150,21 @@ FAULTS: dict[str, Callable[[Draw], FaultSpec]] = {
     "slow-source": _driver("slow-source"),
     "slow-scheduling": _scheduling,
     "collecting": lambda draw: FaultSpec("collecting", draw.at_s, row_s=draw.seconds / draw.rows),
-    "small-files": lambda draw: FaultSpec(
-        "small-files", draw.at_s, rows=draw.rows / 200, file_s=draw.seconds / (200 * (0.25 + 1 / draw.executors))
-    ),
-    "outside-system": _waiting("outside-system", _WORK),
-    "slow-network": _waiting("slow-network", _COUNT),
+    "small-files": _small_files,
+    "outside-system": waiting_fault("outside-system", lambda draw: draw.work),
+    "slow-network": waiting_fault("slow-network", lambda draw: draw.keyed),
     "contention": lambda draw: FaultSpec("contention", draw.at_s, share=min(0.8, 0.3 + 0.4 * draw.strength)),
     "memory": _memory,
     "spill": _spill,
     "state-store": _state_store,
-    "task-failures": lambda draw: FaultSpec("task-failures", draw.at_s, share=0.05 + 0.08 * draw.strength),
-    "poison-row": lambda draw: FaultSpec("poison-row", draw.at_s, component=_WORK, instance=0, attempts=3),
-    "dying-executors": lambda draw: FaultSpec("dying-executors", draw.at_s, every_s=40.0 / max(0.5, draw.strength)),
+    "task-failures": _failures,
+    "poison-row": lambda draw: FaultSpec("poison-row", draw.at_s, component=draw.work, instance=0, attempts=3),
+    "dying-executors": _dying,
     "stalled-watermark": lambda draw: FaultSpec("stalled-watermark", draw.at_s),
-    "costly-keys": _partition("costly-keys"),
+    "costly-keys": partition_fault("costly-keys"),
     "slow-instance": _slow_instance,
     "hot-key": lambda draw: FaultSpec(
-        "hot-key", draw.at_s, component=_COUNT, share=min(0.7, 0.2 + 0.4 * draw.strength)
+        "hot-key", draw.at_s, component=draw.keyed, share=min(0.7, 0.2 + 0.4 * draw.strength)
     ),
 }
 
