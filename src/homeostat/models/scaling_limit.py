@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -127,9 +127,12 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
     arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
     arrival_per_s = median(arrivals[np.isfinite(arrivals)])
     least_s = _typical([_least_s(each, allowed_s, arrival_per_s) for each in batches])
-    lost_s, risen = _lost_s(time_losses(view))
-    culprit, culprit_s = _culprit(lost_s, risen, min(batch_s, allowed_s))
-    helped = _helped_by_workers(time_losses(view), batches[-1])
+    losses = time_losses(view)
+    lost_s, risen = _lost_s(losses)
+    in_time_s, _ = _lost_s(tuple(_in_time(each, batches[-1], allowed_s, arrival_per_s) for each in losses))
+    culprit = _culprit(in_time_s, risen, min(batch_s, allowed_s))
+    culprit_s = lost_s.get(culprit, 0.0)
+    helped = _helped_by_workers(losses, batches[-1])
     removed_s = sum(
         seconds
         for cause, seconds in lost_s.items()
@@ -219,7 +222,14 @@ def _lost_s(losses: tuple[LossSeries, ...]) -> tuple[dict[str, float], frozenset
     return lost_s, frozenset(cause for cause, has_risen in risen.items() if has_risen)
 
 
-def _culprit(lost_s: Mapping[str, float], risen: Collection[str], of_s: float) -> tuple[str, float]:
+def _in_time(series: LossSeries, latest: BatchLosses, allowed_s: float, arrival_per_s: float) -> LossSeries:
+    """What a batch would lose that is in time. A late batch has the rows of many, which make only tasks longer."""
+    rows_in_time = arrival_per_s * allowed_s / latest.parts.rows
+    share = min(1.0, rows_in_time) if series.component and math.isfinite(rows_in_time) else 1.0
+    return replace(series, lost_s=share * series.lost_s)
+
+
+def _culprit(lost_s: Mapping[str, float], risen: Collection[str], of_s: float) -> str:
     worst = max(lost_s, key=lambda cause: lost_s[cause], default="")
     least_s = (WORTH_NAMING if worst in risen else _NOTABLE) * of_s
-    return (worst, lost_s[worst]) if worst and lost_s[worst] >= least_s else ("", 0.0)
+    return worst if worst and lost_s[worst] >= least_s else ""
