@@ -85,7 +85,7 @@ def test_what_spark_2_4_did_not_write_is_asked_for(state: Homeostat, checkpoint_
     shown = state("ls", path)
     assert shown.code == 0, shown.err
     assert "written by     Spark 2.4" in shown.out
-    assert "did not write down the schema of the state" in shown.out
+    assert "did not store the schema of the state" in shown.out
     refused = state("show", path)
     assert refused.code == 2
     assert "--schema" in refused.err
@@ -107,7 +107,7 @@ def test_the_wrong_schema_of_a_deduplication_is_not_believed(spark: SparkSession
     text = len(key).to_bytes(2) + key.encode()
     schema.write_bytes(b"\0\2v2" + 2 * ((1).to_bytes(4) + text))
     schema.with_name(".schema.crc").unlink(missing_ok=True)
-    with pytest.raises(ConfigError, match="wrote down whole rows"):
+    with pytest.raises(ConfigError, match="stored the schema of the rows"):
         state_reader.show(spark, opened(path), None, None, ALL)
     given = GivenSchema("key STRUCT<word: STRING>, value STRUCT<__dummy__: VOID>")
     with completed(opened(path), spark, [given]) as checkpoint:

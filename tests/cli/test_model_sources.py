@@ -21,7 +21,7 @@ def test_the_log_of_a_run_can_be_asked(homeostat: Homeostat) -> None:
     ran = homeostat("whatif", "--store", "e7.sqlite", "--set", "parallelism.count=10", "--json")
     assert ran.code == 3
     assert ran.json["then"]["utilisation"]["count"] > 1
-    assert "assumed to stay as it is" in homeostat("plan", "--store", "e7.sqlite").out
+    assert "assumed to stay constant" in homeostat("plan", "--store", "e7.sqlite").out
     planned = homeostat("plan", "--store", "e7.sqlite", "--rate", "500k/min", "--json").json
     assert 5 <= planned["best"]["configuration"]["parallelism.flatmap"] <= 6
     assert 10 <= planned["best"]["configuration"]["parallelism.count"] <= 11

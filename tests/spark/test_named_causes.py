@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from homeostat.core.causes import cause_of
@@ -73,6 +74,12 @@ def behind_s(run: ManagedRun) -> float:
     return max(flow.event_time_s for flow in flows) - min(flow.watermark_s for flow in flows)
 
 
+def collected_s(run: ManagedRun) -> float:
+    """How long the tasks of a batch waited for garbage collection, as Spark reports it."""
+    costs = [[sample.costs for sample in each.tasks.values() if sample.costs is not None] for each in run.warm]
+    return min(sum(float(np.nansum(each.gc_s)) for each in batch) for batch in costs if batch)
+
+
 def lost_s(cause: str, run: ManagedRun) -> float:
     """What a batch loses to the cause, by the model. The whole batch also depends on what else the machine does."""
     losses = [losses for each in run.warm if (losses := batch_losses(each)) is not None]
@@ -91,8 +98,8 @@ class Case:
 
 
 CASES = (
-    Case(SINK, "foreachBatch writes each row with a request of its own", SINK_BOUND, "write in larger portions"),
-    Case(COMMIT, "the commit of a table takes over many files", SINK_BOUND, "write in larger portions"),
+    Case(SINK, "foreachBatch writes each row with a request of its own", SINK_BOUND, "write larger batches"),
+    Case(COMMIT, "the commit of a table takes over many files", SINK_BOUND, "write larger batches"),
     Case(
         PLANNING,
         "the plan is built column by column",
@@ -104,6 +111,7 @@ CASES = (
         "a row needs much of the heap of an executor",
         GC_BOUND,
         "give each executor more memory",
+        collected_s,
     ),
     Case(
         SPILL, "a sort has a few megabytes of memory", SPILLING, "more memory per executor", partial(lost_s, SPILLING)
@@ -111,7 +119,7 @@ CASES = (
     Case(
         POISON, "a row fails on the first attempts", POISON_ROW, "handle the row in your code (try_ functions, a filter"
     ),
-    Case(WATERMARK, "one of two inputs is idle", STALLED_WATERMARK, "an idle one holds all back", behind_s),
+    Case(WATERMARK, "one of two inputs is idle", STALLED_WATERMARK, "an idle input holds back", behind_s),
     Case(JOIN, "a key has most rows on both sides of a join", SKEWED_JOIN, "salt the hot keys", longest_task_s),
 )
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from homeostat.core import receiving
+from homeostat.core.earlier import Earlier
 from homeostat.core.traffic import Traffic
 from homeostat.lab.bench.endurance import Sample, measure, trend, trends
 from homeostat.lab.bench.steady_query import SteadyQuery
@@ -66,7 +67,8 @@ def test_a_short_life_through_the_real_store_and_the_real_service() -> None:
 
 def test_what_the_loop_remembers_does_not_grow_once_its_windows_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """With smaller windows, so that they are full soon. Counts entries, not memory. The known traffic takes two weeks
-    to fill its window, and is left out."""
+    to fill its window, and the earlier observations have a bound of their own (tests/core/test_earlier.py): both are
+    left out."""
     for name, most in {"HISTORY_KEPT": 40, "WINDOW_KEPT": 20, "RUNS_KEPT": 3}.items():
         monkeypatch.setattr(receiving, name, most)
     policy = registry.build("provisioning", {"loop": {"cadence": "1 h", "window": "1 h"}, "planning": {"ahead": False}})
@@ -77,7 +79,7 @@ def test_what_the_loop_remembers_does_not_grow_once_its_windows_are_full(monkeyp
     for batch in range(1, 4 * 72 + 1):
         actions += sum(record.kind == "action" for record in manager.advance(600.0 * batch).records)
         if batch % 72 == 0:
-            sizes.append(entries(replace(manager.state, traffic=Traffic())))
+            sizes.append(entries(replace(manager.state, traffic=Traffic(), earlier=Earlier())))
     assert actions > 3
     first_day, second_day = sizes[:2], sizes[2:]
     assert max(second_day) < max(first_day) + 72, "less than one entry for each batch"

@@ -211,7 +211,7 @@ def test_what_has_no_limit_has_a_reason_and_its_trigger_changes(
     option = "rowsPerSecond" if format == "rate" else "rowsPerBatch"
     frame = local_spark.readStream.format(format).option(option, 50).load()
     words = attached(frame, rows_per_trigger=(1, 1000), trigger_s=(0, 60))
-    assert words.note("rows per trigger").startswith("no source has a limit that could change: Rate")
+    assert words.note("rows per trigger").startswith("no source has a limit that can be changed: Rate")
     with pytest.raises(QueryError, match="words: rows per trigger cannot change without a restart: no source has"):
         words.change({ROWS: 10})
     assert "trigger interval changed without a restart" in words.change({TRIGGER: 3.0})
