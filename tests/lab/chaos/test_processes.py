@@ -70,8 +70,11 @@ def test_an_executor_is_known_by_its_number() -> None:
         # a shell that waits for commands, under another name
         command = [first, "-s", "org.apache.spark.executor.CoarseGrainedExecutorBackend", "--executor-id", "7"]
         shell = subprocess.Popen(command, executable="/bin/sh", stdin=subprocess.PIPE)
+        process = psutil.Process(shell.pid)
         try:
-            return executor_id(psutil.Process(shell.pid))
+            while not process.cmdline():  # the kernel sets it a moment after the program has begun
+                assert shell.poll() is None
+            return executor_id(process)
         finally:
             shell.communicate()
 
