@@ -72,6 +72,7 @@ class Standing:
 class State:
     """`observed` is what the engine runs, `desired` what the loop wants, and `active` what it has requested.
 
+    `grown` says that the newest change only added executors.
     `last_batches` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the
     newest action that took effect, judged or not: a person may still revert it. `sources` holds what each source said
     last. `latest` holds the newest observations
@@ -86,6 +87,7 @@ class State:
     desired: Configuration = Configuration()
     epoch: int = 0
     epoch_since_s: float = 0.0
+    grown: bool = False
     window: tuple[Observation, ...] = ()
     latest: tuple[Observation, ...] = ()
     history: tuple[Digest, ...] = ()

@@ -57,7 +57,8 @@ FEATURES = tuple(each.name for each in fields(Features))
 
 
 def features_of(evidence: LostTime, all_lost_s: float) -> Features:
-    late = math.log(evidence.batch_s / evidence.trigger_s) if evidence.trigger_s and evidence.batch_s > 0 else 0.0
+    times = evidence.batch_s / evidence.trigger_s if evidence.trigger_s else 0.0
+    late = math.log(times) if times > 0 else 0.0
     usual_s, rest_s = evidence.usual_s, evidence.batch_s if evidence.rest_s is None else evidence.rest_s
     change = math.log((evidence.lost_s + _SMALL_S) / (usual_s + _SMALL_S)) if usual_s is not None else 0.0
     return Features(

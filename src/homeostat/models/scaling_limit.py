@@ -34,7 +34,8 @@ class ScalingLimit:
 
     `culprit` is the cause that takes most of the time, and `culprit_s` how much; empty if nothing takes much.
     `without_s` is how long a batch of the rows of one trigger interval would take without all causes that more
-    executors do not help; NaN if unknown.
+    executors do not help, `with_twice_s` how long the latest ones would take with twice the executors, and
+    `at_arrivals_s` with the rows of one trigger interval; NaN if unknown.
     """
 
     batch_s: float
@@ -45,6 +46,8 @@ class ScalingLimit:
     batches: tuple[BatchLosses, ...]
     without_s: float = math.nan
     arrival_per_s: float = math.nan
+    with_twice_s: float = math.nan
+    at_arrivals_s: float = math.nan
 
     def fits(self, offered_per_s: float, target: float) -> bool:
         """Whether batches at the present pace, without causes that executors do not help, would process so many rows
@@ -83,9 +86,16 @@ class ScalingLimit:
 
     @property
     def explained(self) -> bool:
-        """Whether batches are late only because of causes that more executors do not help."""
+        """Whether batches are late only because of causes that more executors do not help, and cannot make up for."""
         fits_without = self.without_s <= self.allowed_s and not cause_of(self.culprit).workers_help
-        return self.out_of_reach or (self.nearly_late and bool(self.culprit) and fits_without)
+        return self.out_of_reach or (self.nearly_late and bool(self.culprit) and fits_without and not self.can_make_up)
+
+    @property
+    def can_make_up(self) -> bool:
+        """Whether batches are late, also with no more rows than arrive, because of something that only a person can
+        mend, and more executors would bring them back in time meanwhile."""
+        is_late = self.late and self.at_arrivals_s > NEARLY_LATE * self.allowed_s
+        return is_late and self.with_twice_s <= self.allowed_s and not cause_of(self.culprit).mended_by
 
     @property
     def why(self) -> str:
@@ -101,24 +111,39 @@ def scaling_limit(view: View) -> ScalingLimit | None:
 def _scaling_limit(view: View) -> ScalingLimit | None:
     latest = view.window.observations[-LEAST_OBSERVATIONS - _UNMEASURED :]
     measured = [each for observation in latest if (each := batch_losses(observation)) is not None]
-    batches = tuple(measured[-LEAST_OBSERVATIONS:])
-    if len(batches) < LEAST_OBSERVATIONS or not view.micro_batch:
+    count = len(view.window.telling(LEAST_OBSERVATIONS))
+    batches = tuple(measured[-count:])
+    if not count or len(batches) < count or not view.micro_batch:
         return None
     batch_s = median(np.array([each.parts.seconds for each in batches]))
     triggers_s = [each.parts.trigger_s for each in batches if math.isfinite(each.parts.trigger_s)]
     allowed_s = _allowed_s(view.objective, triggers_s[-1] if triggers_s else math.nan)
     least_s = median(np.array([_least_s(each, allowed_s) for each in batches]))
-    lost_s, risen = _lost_s(time_losses(view))
+    lost_s, risen = _lost_s(time_losses(view), count)
     culprit, culprit_s = _culprit(lost_s, risen, min(batch_s, allowed_s))
     removed_s = sum(
         seconds
         for cause, seconds in lost_s.items()
         if not cause_of(cause).workers_help and seconds >= WORTH_NAMING * min(batch_s, allowed_s)
     )
-    arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
+    arrivals = view.flow("arrival_per_s", last=count)
     arrival_per_s = median(arrivals[np.isfinite(arrivals)])
     without_s = median(np.array([_without_s(each, arrival_per_s, removed_s) for each in batches]))
-    return ScalingLimit(batch_s, allowed_s, least_s, culprit, culprit_s, batches, without_s, arrival_per_s)
+    twice = next((s.lost_s for s in time_losses(view) if s.cause == UNDER_PROVISIONED), None)
+    with_twice_s = batch_s - median(twice[-count:]) if twice is not None else math.nan
+    at_arrivals_s = median(np.array([_without_s(each, arrival_per_s, 0.0) for each in batches]))
+    return ScalingLimit(
+        batch_s,
+        allowed_s,
+        least_s,
+        culprit,
+        culprit_s,
+        batches,
+        without_s,
+        arrival_per_s,
+        with_twice_s,
+        at_arrivals_s,
+    )
 
 
 def _allowed_s(objective: Objective, trigger_s: float) -> float:
@@ -148,12 +173,12 @@ def _without_s(batch: BatchLosses, arrival_per_s: float, lost_s: float) -> float
     return max(0.0, around_s - lost_s) + shorter_s * arriving_rows / batch.parts.rows
 
 
-def _lost_s(losses: tuple[LossSeries, ...]) -> tuple[dict[str, float], frozenset[str]]:
+def _lost_s(losses: tuple[LossSeries, ...], last: int) -> tuple[dict[str, float], frozenset[str]]:
     """What each cause costs, where it costs most, and which cost far more than usual there."""
     lost_s: dict[str, float] = {}
     risen: dict[str, bool] = {}
     for each in losses:
-        seconds = median(each.lost_s[-LEAST_OBSERVATIONS:])
+        seconds = median(each.lost_s[-last:])
         if each.cause not in (UNDER_PROVISIONED, UNEVEN_ROWS) and seconds > lost_s.get(each.cause, 0.0):
             lost_s[each.cause] = seconds
             risen[each.cause] = seconds >= _RISEN * each.usual_s

@@ -23,11 +23,12 @@ from homeostat.core.configuration import (
     Value,
     diff,
 )
-from homeostat.core.events import Apply
+from homeostat.core.events import Apply, Observed
 from homeostat.lab.bench.mix_cases import (
     COUNT,
     HASH_IMBALANCE,
     HOT_KEY,
+    INTERVAL_S,
     SLOW_WORKER,
     SOURCE,
     SOURCE_SKEW,
@@ -71,12 +72,33 @@ def unhealthy_s(case: Case, truth: Sequence[TruthSample]) -> float:
 
 def oracle(case: Case) -> OracleRun:
     """The best of the plans. Doing nothing is one of them."""
+    return _best(case, [begins_s + _STEP_S for begins_s in case.begins_s])
+
+
+def observer(case: Case) -> OracleRun:
+    """The same for somebody who is told each cause one interval after the first measurement that shows all of it."""
+    return _best(case, [_visible_s(case, begins_s) + INTERVAL_S for begins_s in case.begins_s])
+
+
+def _best(case: Case, told_s: Sequence[float]) -> OracleRun:
     runs = []
     for plan in _plans(case):
-        runs.append(_play(case, plan))
+        runs.append(_play(case, plan, told_s))
         if runs[-1].unhealthy_s == 0:
             break
     return min(runs, key=lambda run: (run.unhealthy_s, run.actions, run.plan.size))
+
+
+def _visible_s(case: Case, begins_s: float) -> float:
+    """The end of the first batch or tick that began after this moment."""
+    engine = build_engine(case.scenario)
+    for event in engine.wait(case.scenario.duration_s):
+        if isinstance(event, Observed):
+            sample = event.observation
+            lasted_s = max((flow.seconds for flow in sample.flows if flow.seconds > 0), default=sample.span_s)
+            if sample.at_s - lasted_s >= begins_s:
+                return sample.at_s
+    return case.scenario.duration_s
 
 
 def _plans(case: Case) -> Iterator[Plan]:
@@ -87,13 +109,14 @@ def _plans(case: Case) -> Iterator[Plan]:
         yield Plan(size, at_once, rehash)
 
 
-def _play(case: Case, plan: Plan) -> OracleRun:
+def _play(case: Case, plan: Plan, told_s: Sequence[float]) -> OracleRun:
+    """`told_s` is when each of the kinds is known."""
     engine = build_engine(case.scenario)
     desired = engine.describe().configuration
     actions = 0
-    for at_s in [] if plan.idle else [max(case.begins_s)] if plan.at_once else sorted(set(case.begins_s)):
-        engine.wait(at_s + _STEP_S)
-        known = tuple(kind for kind, begins_s in zip(case.kinds, case.begins_s, strict=True) if begins_s <= at_s)
+    for at_s in [] if plan.idle else [max(told_s)] if plan.at_once else sorted(set(told_s)):
+        engine.wait(at_s)
+        known = tuple(kind for kind, known_s in zip(case.kinds, told_s, strict=True) if known_s <= at_s)
         wanted = desired.patched(_patch(case, plan, known, engine, desired))
         capabilities = engine.describe().capabilities
         steps = diff(desired, wanted, capabilities)
