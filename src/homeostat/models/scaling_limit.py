@@ -65,10 +65,11 @@ class ScalingLimit:
         needed_s = self.without_s * max(1.0, offered_per_s / self.arrival_per_s) if self.arrival_per_s > 0 else math.nan
         return trigger_s > 0 and needed_s <= target * trigger_s
 
-    def replayed(self, batches: tuple[BatchLosses, ...]) -> ScalingLimit:
-        """The same limit for other batches: the latest ones without some fault."""
+    def replayed(self, batches: tuple[BatchLosses, ...], fixed: Collection[str]) -> ScalingLimit:
+        """The limit for the latest batches without the causes `fixed`."""
         least_s = _typical([_least_s(each, self.allowed_s, self.arrival_per_s) for each in batches])
-        return replace(self, batches=batches, least_s=least_s)
+        culprit = "" if self.culprit in fixed else self.culprit
+        return replace(self, batches=batches, least_s=least_s, culprit=culprit)
 
     @property
     def late(self) -> bool:
