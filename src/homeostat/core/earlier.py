@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from homeostat.core.observation import Observation
 
-# Observations that are kept, and the most of their tasks. More would tell little more about what is usual. Choices.
+# How many observations are kept, and how many tasks they may have in all. More would add little information. Choices.
 _KEPT, _TASKS_KEPT = 48, 100_000
 # The fewest that are kept, however many tasks they have. A choice.
 _LEAST_KEPT = 8
-# Of the oldest ones, at most each 32nd observation is left: together they reach back for four hours of batches every
-# ten seconds. More remember a trouble of yesterday as usual later. A choice.
+# The largest distance between two kept observations, in observations. With one every ten seconds, they reach back about
+# four hours. A larger one would count a problem of yesterday as usual. A choice.
 _LONGEST_STRIDE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Evenly spaced observations with rows: each one at first, then each second, and so on."""
+    """Evenly spaced observations with rows: all at first, later every second one, every fourth one, and so on."""
 
     observations: tuple[Observation, ...] = ()
     stride: int = 1

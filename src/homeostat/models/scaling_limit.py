@@ -24,8 +24,8 @@ _NOTABLE = 0.25
 _RISEN = 2.0
 # Of the latest batches so many may be without a measurement. Fewer know nothing where metrics often fail. A choice.
 _UNMEASURED = 6
-# Times the rows of the typical task of its stage from which a task cannot be divided: it has the rows of one key. A
-# smaller number takes for one key what hashing made uneven. A choice.
+# A task with so many times the rows of the typical task of its stage is assumed to have the rows of one key, which more
+# partitions cannot divide. A smaller number would include what hashing makes uneven. A choice.
 _CROWDED = 2.5
 # 95 % of the rows wait for at most this many batches: up to one until their batch begins, and then their own.
 _BATCHES_PER_LATENCY = 1.95
@@ -223,7 +223,7 @@ def _lost_s(losses: tuple[LossSeries, ...]) -> tuple[dict[str, float], frozenset
 
 
 def _in_time(series: LossSeries, latest: BatchLosses, allowed_s: float, arrival_per_s: float) -> LossSeries:
-    """What a batch would lose that is in time. A late batch has the rows of many, which make only tasks longer."""
+    """The loss of a batch that ends in time. A late batch has the rows of several, which only make its tasks longer."""
     rows_in_time = arrival_per_s * allowed_s / latest.parts.rows
     share = min(1.0, rows_in_time) if series.component and math.isfinite(rows_in_time) else 1.0
     return replace(series, lost_s=share * series.lost_s)

@@ -1,4 +1,4 @@
-"""Whether a batch ends sooner if executors that leave are ended at once and others do their tasks again.
+"""Tells whether a batch ends sooner if slow executors are killed now, so that others repeat their tasks.
 
 A batch that only waits for tasks on a slow executor takes several times as long as it needs.
 """
@@ -12,19 +12,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# How many times sooner the tasks must end elsewhere. A new executor needs longer for its first tasks. A choice.
+# The remaining time must be so many times the time that other executors need to repeat the tasks. A smaller ratio would
+# kill executors for a gain within the noise. A choice.
 _MARGIN = 1.5
-# How much sooner at least: to end an executor and to start its tasks elsewhere takes a moment. A choice.
+# The batch must end at least so much sooner, because it takes a moment to start the tasks elsewhere. A choice.
 _LEAST_GAIN_S = 1.0
-# Stages from which the pace of executors is known: those of the last batch or two. A choice.
+# The pace of executors is measured over so many stages: those of the last batch or two. A choice.
 _RECENT_STAGES = 4
-# With more running tasks than this, other executors run some of them too. A choice, which bounds the calls.
+# The largest number of running tasks that is read. It limits the number of calls. A choice.
 _MOST_TASKS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class HeldUpStage:
-    """A stage of which only leaving executors still run tasks: for how long, and how long the others took for one."""
+    """A stage in which only leaving executors still run tasks.
+
+    `shortest_run_s` is how long the newest of these tasks has run, `usual_s` how long a task took on other executors.
+    """
 
     shortest_run_s: float
     usual_s: float
@@ -38,7 +42,8 @@ def ends_sooner_elsewhere(stages: Collection[HeldUpStage], pace: float) -> bool:
 
 
 class HeldUpBatch:
-    """Reads the driver's status store, which is no public interface of Spark: if that fails, nothing ends sooner."""
+    """Reads the driver's status store, which is not a public interface of Spark. If that fails, no executor is
+    killed."""
 
     def __init__(self, spark: SparkSession) -> None:
         context: Any = spark.sparkContext
@@ -46,7 +51,7 @@ class HeldUpBatch:
         self._jvm: Any = context._jvm
 
     def pace(self, ids: Collection[str]) -> float:
-        """How many times as long as on others a task took on these executors lately; 1 if that is not known."""
+        """The time of a task on these executors divided by its time on the others, in the last stages; 1 if unknown."""
         try:
             stages = self._store.stageList(None, False, False, getattr(self._store, "stageList$default$4")(), None)
             recent = [stages.apply(index) for index in range(min(_RECENT_STAGES, stages.size()))]
@@ -58,7 +63,8 @@ class HeldUpBatch:
         return sum(their_s for their_s, _ in known) / others_s if others_s > 0 else 1.0
 
     def ends_sooner_without(self, ids: Collection[str], pace: float) -> bool:
-        """Whether the running batches wait only for tasks on these executors, which others would end sooner."""
+        """Whether the running batches wait only for tasks on these executors, and other executors would finish them
+        sooner."""
         if pace <= _MARGIN:
             return False
         try:
@@ -78,14 +84,14 @@ class HeldUpBatch:
         return [stages.apply(index) for index in range(stages.size())]
 
     def _held_up(self, stage: Any, ids: Collection[str]) -> HeldUpStage | None:
-        """None if the stage has other tasks to do, or if no other executor has ended a task of it."""
+        """None if other tasks of the stage are still to be done, or no other executor has finished one."""
         running = self._running_tasks(stage)
         left = int(stage.numTasks()) - int(stage.numCompleteTasks())
         if not running or left != len(running) or any(str(task.executorId()) not in ids for task in running):
             return None
         theirs_s, usual_s = self._task_times(stage, ids)
         if usual_s <= 0 or theirs_s > 0:
-            return None  # tasks that they ended would have to be done again too
+            return None  # their finished tasks would have to be repeated too
         now_ms = int(self._jvm.System.currentTimeMillis())
         return HeldUpStage(min(now_ms - int(task.launchTime().getTime()) for task in running) / 1000, usual_s)
 
@@ -97,7 +103,7 @@ class HeldUpBatch:
         return [tasks.apply(index) for index in range(tasks.size())]
 
     def _task_times(self, stage: Any, ids: Collection[str]) -> tuple[float, float]:
-        """How long the mean task of a stage took on these executors, and on others; 0 where none has ended."""
+        """The mean time of the finished tasks on these executors, and on the others; 0 if there are none."""
         seconds, counts = [0.0, 0.0], [0, 0]
         summaries = self._store.executorSummary(stage.stageId(), stage.attemptId()).iterator()
         while summaries.hasNext():
@@ -108,7 +114,7 @@ class HeldUpBatch:
         return tuple(spent_s / count if count else 0.0 for spent_s, count in zip(seconds, counts, strict=True))  # type: ignore[return-value]
 
     def _others_read_from(self, ids: Collection[str]) -> bool:
-        """Whether an ended stage of a running job left data on these executors, which would have to be made again."""
+        """Whether a finished stage of a running job left shuffle output on these executors, which would be lost."""
         running: Any = self._jvm.java.util.ArrayList()
         running.add(self._jvm.org.apache.spark.JobExecutionStatus.RUNNING)
         jobs = self._store.jobsList(running)
