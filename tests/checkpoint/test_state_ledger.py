@@ -40,8 +40,11 @@ KINDS = ("windows", "unique", "sessions", "pairs", "processor", "keyed")
 PYTHON_STATE = ("processor", "keyed")
 MOST_SPREAD = 3
 SINKS = ("files", "foreachBatch")
-FEW = ((2, "pairs", "files"), (3, "keyed", "foreachBatch"))
-MANY = [(seed, KINDS[seed % len(KINDS)], SINKS[seed // len(KINDS) % len(SINKS)]) for seed in range(100, 130)]
+FEW = ((3, "keyed", "foreachBatch"),)
+MANY = [
+    (2, "pairs", "files"),
+    *((seed, KINDS[seed % len(KINDS)], SINKS[seed // len(KINDS) % len(SINKS)]) for seed in range(100, 130)),
+]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from homeostat import config as configuration
 from homeostat.core.errors import StoreError
 from homeostat.core.records import Record
 from homeostat.lab.experiment import Moment, Trial
-from homeostat.lab.faults import kill_executor
 from homeostat.lab.ledger import check, committed_rows, recorded_rows
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import NAME, WordCount, pipeline_of, specification, write_app
@@ -240,27 +239,6 @@ def test_a_driver_killed_again_and_again_keeps_what_it_had(regulated: Regulated,
     moments = [killed_during_an_action, killed_as_soon_as_it_is_back, killed_at_rest, killed_as_soon_as_it_is_back]
     regulated.play(*(moment(regulated) for moment in moments), settled(regulated, cluster))
     assert_recovered(regulated)
-
-
-def test_an_executor_killed_during_a_batch_loses_nothing(
-    spark: SparkSession, live_executors: LiveExecutors, tmp_path: Path
-) -> None:
-    spec = specification(PROFILE, tmp_path / "ledger", wait_ms=3.0, executors=2)
-    trial = Trial(spark, tmp_path / "kept", spec, mode="observe")
-    killed: list[float] = []
-
-    def kill_in_a_batch(trial: Trial) -> None:
-        if not killed and len(trial.records("batch")) >= 2 and spark.sparkContext.statusTracker().getActiveStageIds():
-            kill_executor(live_executors()[0], spark.sparkContext.applicationId)
-            killed.append(trial.elapsed_s)
-
-    def recovered(trial: Trial) -> bool:
-        return bool(killed) and len([r for r in trial.records("batch") if r.at_s > trial.started_s + killed[0]]) >= 3
-
-    result = trial.run(300.0, until=recovered, each=kill_in_a_batch)
-    assert killed
-    assert recovered(trial)
-    assert result.differences == ()
 
 
 @pytest.fixture

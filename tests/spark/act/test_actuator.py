@@ -219,11 +219,13 @@ def test_what_takes_too_long_is_called_off(application: Application, wait_until:
     wait_until(lambda: len(application.executors.alive()) == 2, "a late executor is gone")
 
 
-def test_an_executor_that_is_killed_comes_back_and_nothing_is_lost(
+def test_an_executor_that_is_killed_during_a_batch_comes_back_and_nothing_is_lost(
     application: Application, wait_until: WaitUntil
 ) -> None:
     before = application.executors.ids()
     victim = min(before)
+    tracker = application.spark.sparkContext.statusTracker()
+    wait_until(lambda: bool(tracker.getActiveStageIds()), "a batch is under way")
     kill_executor(victim, application.spark.sparkContext.applicationId)
     wait_until(lambda: victim not in application.executors.ids(), "Spark has noticed")
     wait_until(lambda: len(application.executors.ids()) == 2, "the cluster has started another one")
