@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Machines differ in speed, so no example has a deadline. Each run draws new examples. A failure prints the line
 # `@reproduce_failure(...)` that repeats it, and is tried first in the next run.
-settings.register_profile("usual", deadline=None, print_blob=True)
+settings.register_profile("usual", deadline=None, print_blob=True, max_examples=50)
 settings.register_profile("quick", deadline=None, print_blob=True, max_examples=20)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))

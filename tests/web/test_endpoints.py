@@ -41,7 +41,7 @@ def test_the_api_keeps_to_its_description(server: Served, path: str, method: str
     headers = {"Authorization": f"Bearer {OPERATE}"} if method == "post" else {}
     operation = SCHEMA[path][method]
 
-    # 25 as a rule, and five times as many in `make soak`.
+    # A quarter of what the profile says, because each example is a request.
     @settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
     @given(operation.as_strategy(generation_mode=mode), st.booleans())
     def asked(case: schemathesis.Case[Any], known: bool) -> None:
