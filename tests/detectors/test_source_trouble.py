@@ -41,7 +41,7 @@ def test_a_healthy_source_is_left_alone() -> None:
     ("troubled", "cause", "words"),
     [
         (sample(silent_s=7.0, error="refused"), SOURCE_UNREACHABLE, "no answer for 7 s (refused)"),
-        (sample(gone=("orders",)), SOURCE_GONE, "orders does not exist"),
+        (sample(missing_topics=("orders",)), SOURCE_GONE, "orders does not exist"),
         (
             sample(HEALTHY, SourcePartition("orders-1", has_leader=False)),
             SOURCE_LEADERLESS,

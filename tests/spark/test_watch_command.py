@@ -59,8 +59,8 @@ def test_a_job_that_spark_has_forgotten_does_not_end_the_watch(
 
             def newest_batch() -> int:
                 mine = [each for each in queries.handles() if each.run_id == str(query.runId)]
-                seen = [int(progress["batchId"]) for each in mine for progress in each.recent_progress()]
-                return max(seen, default=-1)
+                batch_ids = [int(progress["batchId"]) for each in mine for progress in each.recent_progress()]
+                return max(batch_ids, default=-1)
 
             def newest_job() -> int:
                 return max(job.id for job in rest.jobs())

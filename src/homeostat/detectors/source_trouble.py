@@ -74,7 +74,7 @@ class SourceTroubleDetector:
 
 
 def _gone(sample: SourceSample) -> str:
-    return f"{', '.join(sample.gone[:_NAMED])} does not exist" if sample.gone else ""
+    return f"{', '.join(sample.missing_topics[:_NAMED])} does not exist" if sample.missing_topics else ""
 
 
 def _leaderless(sample: SourceSample) -> str:

@@ -159,8 +159,8 @@ def until_growth_s(view: View, room: float) -> float:
     padded = np.concatenate([logs, np.full(_LONGEST_LOOK, -np.inf)])
     ahead = np.lib.stride_tricks.sliding_window_view(padded[1:], _LONGEST_LOOK)[starts]
     exceeded = ahead > logs[starts, np.newaxis] + room
-    shown = np.minimum(count - 1 - starts, _LONGEST_LOOK)
-    minutes = np.where(exceeded.any(axis=1), exceeded.argmax(axis=1) + 1, shown)
+    minutes_left = np.minimum(count - 1 - starts, _LONGEST_LOOK)
+    minutes = np.where(exceeded.any(axis=1), exceeded.argmax(axis=1) + 1, minutes_left)
     weights = np.ones(len(starts))
     if count >= _DAY_MINUTES:
         apart = np.abs((starts - count + _DAY_MINUTES / 2) % _DAY_MINUTES - _DAY_MINUTES / 2)

@@ -229,15 +229,15 @@ def starting_s(stage: StagePart) -> float:
 
 def _store_s(observation: Observation) -> dict[str, float]:
     """The mean time that a task of each stateful component spent on committing its state and waiting for the store."""
-    commit_s = sum(_known(state.commit_s) + _known(state.stall_s) for state in observation.states.values())
-    partitions = max((_known(state.partitions) for state in observation.states.values()), default=0.0)
+    commit_s = sum(_or_zero(state.commit_s) + _or_zero(state.stall_s) for state in observation.states.values())
+    partitions = max((_or_zero(state.partitions) for state in observation.states.values()), default=0.0)
     if not (commit_s > 0 and partitions > 0):
         return {}
     stateful = [name for name, sample in observation.tasks.items() if sample.instances == int(partitions)]
     return {stateful[-1]: commit_s / partitions} if stateful else {}
 
 
-def _known(value: float) -> float:
+def _or_zero(value: float) -> float:
     return value if math.isfinite(value) else 0.0
 
 
@@ -269,8 +269,8 @@ def _tiny_s(stage: StagePart, start_s: float) -> float:
 
 def _measured_start_s(stage: StagePart, most_s: float) -> float:
     """The time of a task without rows, by a line fitted to the tasks of the stage; `most_s` if that is uncertain."""
-    known = np.isfinite(stage.rows)
-    rows, task_s = stage.rows[known], stage.task_s[known]
+    is_known = np.isfinite(stage.rows)
+    rows, task_s = stage.rows[is_known], stage.task_s[is_known]
     scatter = float(((rows - rows.mean()) ** 2).sum()) if len(rows) >= _LEAST_TASKS_OF_LINE else 0.0
     if scatter <= 0:
         return most_s

@@ -156,8 +156,8 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
 
 def _typical(values: Sequence[float]) -> float:
     """The median of what is known: a metric may be missing in one batch."""
-    known = np.array(values)
-    return median(known[np.isfinite(known)])
+    array = np.array(values)
+    return median(array[np.isfinite(array)])
 
 
 def _helped_by_workers(losses: tuple[LossSeries, ...], latest: BatchLosses) -> frozenset[str]:

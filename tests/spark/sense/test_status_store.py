@@ -158,14 +158,14 @@ def test_tasks_are_seen_without_an_open_page(tmp_path: Path) -> None:
         check=False,
     )
     lines = [line.split(" ", 2)[1:] for line in ran.stdout.splitlines() if line.startswith("TOLD ")]
-    answers = {name: json.loads(told) for name, told in lines}
+    answers = {name: json.loads(text) for name, text in lines}
     assert answers.keys() == CLOSED_PAGES.keys(), ran.stderr[-3000:]
-    for told in answers.values():
-        assert told["way"] == "the driver's status store"
-        assert len(told["rows"]) == len(told["workers"]) >= 2, told["failed"]
-        assert all(in_batch == in_tasks for in_batch, in_tasks in told["rows"])
-        assert all(ids == ["driver"] for ids in told["workers"])
-        assert told["failed"] == []
+    for answer in answers.values():
+        assert answer["way"] == "the driver's status store"
+        assert len(answer["rows"]) == len(answer["workers"]) >= 2, answer["failed"]
+        assert all(in_batch == in_tasks for in_batch, in_tasks in answer["rows"])
+        assert all(ids == ["driver"] for ids in answer["workers"])
+        assert answer["failed"] == []
         for what in ("progress of queries", "executors", "stages and tasks of batches"):
-            assert not told["before"][what], "claimed before it was seen"
-            assert told["after"][what]
+            assert not answer["before"][what], "claimed before it was seen"
+            assert answer["after"][what]

@@ -264,4 +264,4 @@ def _setup_json(minutes: float) -> dict[str, Any]:
 
 
 def _outcome(trial: Trial) -> str:
-    return f"recovered after {trial.recover_s:.0f} s" if trial.survived else f"NOT SURVIVED: {trial.seen}"
+    return f"recovered after {trial.recover_s:.0f} s" if trial.survived else f"NOT SURVIVED: {trial.problem}"

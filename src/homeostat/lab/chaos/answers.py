@@ -93,7 +93,7 @@ def objection(action: LoggedAction, trials: Sequence[Trial]) -> str:
         return _no_fault(action, trials)
     for change in action.changes:
         if not any(answer.fits(change, trial) for trial in active for answer in ANSWERS[trial.kind]):
-            wants = "; ".join(f"{trial.kind} justifies {_wanted(trial)}" for trial in active)
+            wants = "; ".join(f"{trial.kind} justifies {_justified_actions(trial)}" for trial in active)
             return f"{wants}, but this is {_words(change)}"
     return ""
 
@@ -114,7 +114,7 @@ def _no_fault(action: LoggedAction, trials: Sequence[Trial]) -> str:
     return f"no fault was active: {last.kind} had been over for {since_s:.0f} s, with its rows processed"
 
 
-def _wanted(trial: Trial) -> str:
+def _justified_actions(trial: Trial) -> str:
     answers = ANSWERS[trial.kind]
     words = (
         f"{' or '.join(answer.actions)} against {answer.cause}"

@@ -39,7 +39,7 @@ def summary(
         "leftover_processes": leftovers,
         "kinds": {kind: _kind_json([trial for trial in trials if trial.kind == kind]) for kind in kinds},
         "failures": [
-            {"kind": trial.kind, "detail": trial.detail, "at_s": round(trial.began_s, 1), "seen": trial.seen}
+            {"kind": trial.kind, "detail": trial.detail, "at_s": round(trial.began_s, 1), "seen": trial.problem}
             for trial in failures
         ],
         "cut_off": [trial.kind for trial in cut_off],

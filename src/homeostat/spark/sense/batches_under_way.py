@@ -101,10 +101,10 @@ class BatchesUnderWay:
         if latest is None:
             return NAN
 
-        def seen(source: int, at_s: float) -> float:
+        def watched_end(source: int, at_s: float) -> float:
             return self._sources.end_at(run, source, at_s) if self._sources is not None else NAN
 
-        rows = arrived_rows(run.handle.sources, latest, self._clock(), seen)
+        rows = arrived_rows(run.handle.sources, latest, self._clock(), watched_end)
         shares = run.query.rows_per_offset
         return sum(
             (latest_row - source.end) * shares.get(index, usual_share(source))

@@ -116,7 +116,7 @@ class KafkaSource:
         partitions = tuple(self._sample(place, read, firsts, now_s) for place in sorted(self._topics.leaders))
         listed = {topic for topic, _ in self._topics.leaders}
         # A pattern does not name the topic that it no longer finds, but it was read.
-        gone = {*self._topics.gone, *(topic for topic, _ in read if topic not in listed)}
+        missing_topics = {*self._topics.missing_topics, *(topic for topic, _ in read if topic not in listed)}
         overtaken_s = min((partition.overtaken_s(now_s) for partition in self._partitions.values()), default=math.inf)
         return SourceSample(
             self.query,
@@ -124,7 +124,7 @@ class KafkaSource:
             now_s,
             partitions,
             rows_per_offset,
-            gone=tuple(sorted(gone)),
+            missing_topics=tuple(sorted(missing_topics)),
             keep_s=self._kept_s,
             overtaken_s=overtaken_s if math.isfinite(overtaken_s) else NAN,
         )
