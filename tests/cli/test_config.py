@@ -22,8 +22,10 @@ def test_config_check_and_show(homeostat: Homeostat, tmp_path: Path) -> None:
     assert ran.code == 2
     assert "wrong.toml:2" in ran.err
     assert "largest_change" in ran.err
-    shown = {entry["key"]: entry for entry in homeostat("config", "show", "--config", "homeostat.toml", "--json").json}
-    assert shown["guards.largest_change"]["value"] == 3.0
-    assert "homeostat.toml" in shown["guards.largest_change"]["origin"]
-    assert shown["guards.cooldown"]["origin"] == "default"
+    entries = {
+        entry["key"]: entry for entry in homeostat("config", "show", "--config", "homeostat.toml", "--json").json
+    }
+    assert entries["guards.largest_change"]["value"] == 3.0
+    assert "homeostat.toml" in entries["guards.largest_change"]["origin"]
+    assert entries["guards.cooldown"]["origin"] == "default"
     assert "guards.largest_change" in homeostat("config", "show").out

@@ -59,12 +59,12 @@ def test_on_a_terminal_it_is_drawn_and_leaves_the_terminal_as_it_was(scenario: P
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
     with subprocess.Popen(command, cwd=tmp_path, stdout=theirs, stderr=theirs, env=environment) as running:
         os.close(theirs)
-        shown = _read_all(ours)
+        output = _read_all(ours)
     assert running.returncode == 0
     for words in ("load", "throughput", "backlog", "what Homeostat detects and does", "0:20:00 of 0:20:00", "healthy"):
-        assert words in shown
-    assert "█" in shown
-    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+        assert words in output
+    assert "█" in output
+    assert output.rindex("\x1b[?25h") > output.rindex("\x1b[?25l")
 
 
 def _read_all(descriptor: int) -> str:

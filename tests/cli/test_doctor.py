@@ -19,10 +19,10 @@ def test_it_looks_for_all_that_spark_needs(homeostat: Homeostat) -> None:
     ran = homeostat("doctor")
     assert ran.code == 0, ran.out
     assert "standalone: verified; YARN: not verified; Kubernetes: not verified" in ran.out
-    told = homeostat("doctor", "--json").json
-    names = {check["name"] for check in told["checks"]}
+    report = homeostat("doctor", "--json").json
+    names = {check["name"] for check in report["checks"]}
     assert {"pyspark", "pyarrow", "pandas", "httpx", "psutil", "java", "loopback"} <= names
-    assert told["capabilities"] == []
+    assert report["capabilities"] == []
 
 
 @pytest.mark.parametrize(("version", "ok"), [("2.3.3", True), ("3.0.1", False), ("", False)])

@@ -43,16 +43,16 @@ def test_a_trace_is_forecast_from_its_end(homeostat: Homeostat, trace: Path) -> 
 
 def test_from_a_moment_in_the_past_it_is_shown_beside_what_came(homeostat: Homeostat, trace: Path) -> None:
     for at in ("2024-01-09T06:00", "8.25 d"):
-        told = homeostat("forecast", trace, "--horizon", "6 h", "--at", at, "--interval", "90 %", "--json").json
-        assert told["usable"] is True
-        assert told["nominal_coverage"] == pytest.approx(0.9)
-        assert told["made_at_s"] == datetime(2024, 1, 9, 6, tzinfo=UTC).timestamp()
-        assert len(told["forecast"]) == 12
-        for line in told["forecast"]:
+        answer = homeostat("forecast", trace, "--horizon", "6 h", "--at", at, "--interval", "90 %", "--json").json
+        assert answer["usable"] is True
+        assert answer["nominal_coverage"] == pytest.approx(0.9)
+        assert answer["made_at_s"] == datetime(2024, 1, 9, 6, tzinfo=UTC).timestamp()
+        assert len(answer["forecast"]) == 12
+        for line in answer["forecast"]:
             assert line["low"] <= line["expected"] <= line["high"]
             assert line["expected"] == pytest.approx(line["came"], rel=0.2)
-        assert {"name", "mase", "error_per_s"} == set(told["candidates"][0])
-        assert told["candidates"][0]["mase"] == told["mase"]
+        assert {"name", "mase", "error_per_s"} == set(answer["candidates"][0])
+        assert answer["candidates"][0]["mase"] == answer["mase"]
 
 
 def test_values_may_be_rates_already(homeostat: Homeostat, trace: Path) -> None:
@@ -90,8 +90,8 @@ class Zero:
 
 def test_a_forecaster_of_ones_own_takes_part(homeostat: Homeostat, trace: Path) -> None:
     Path("own_forecaster_here.py").write_text(OWN)
-    told = homeostat("forecast", trace, "--with", "own_forecaster_here:Zero", "--json").json
-    assert "zero" in {candidate["name"] for candidate in told["candidates"]}
+    answer = homeostat("forecast", trace, "--with", "own_forecaster_here:Zero", "--json").json
+    assert "zero" in {candidate["name"] for candidate in answer["candidates"]}
     refused = homeostat("forecast", trace, "--with", "own_forecaster_here:np")
     assert "own_forecaster_here:np: the plug-in has no method 'ahead', which all forecasters need" in refused.err
 
@@ -105,12 +105,12 @@ def test_a_forecaster_of_ones_own_takes_part_in_the_bench_and_by_the_configurati
         + "\nclass Fails(Zero):\n    name = 'fails'\n\n    def ahead(self, history, steps):\n        raise OSError\n"
     )
     call = ("bench", "forecast", "--trace", trace, "--origins", "4", "--horizon", "1 h", "--json")
-    told = homeostat(*call, "--with", "own_forecasters:Zero", "--with", "own_forecasters:Fails").json
-    assert told["champion_over"]["zero"] < 1
-    assert told["mean_mase"]["fails"] is None
+    answer = homeostat(*call, "--with", "own_forecasters:Zero", "--with", "own_forecasters:Fails").json
+    assert answer["champion_over"]["zero"] < 1
+    assert answer["mean_mase"]["fails"] is None
     Path("homeostat.toml").write_text('[plugins]\nforecasters = ["own_forecasters:Zero"]\n')
-    told = homeostat("forecast", trace, "--json").json
-    assert "zero" in {candidate["name"] for candidate in told["candidates"]}
+    answer = homeostat("forecast", trace, "--json").json
+    assert "zero" in {candidate["name"] for candidate in answer["candidates"]}
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_what_cannot_be_forecast_is_refused(
 @pytest.mark.slow
 def test_the_bench_compares_with_all_that_is_simpler(homeostat: Homeostat, trace: Path) -> None:
     call = ("bench", "forecast", "--trace", trace, "--origins", "4", "--horizon", "1 h")
-    told = homeostat(*call, "--horizon", "6 h", "--json").json
-    assert list(told["traces"][str(trace)]["horizons"]) == ["1 h", "6 h"]
-    assert told["champion_over"]["last value"] < 1
-    shown = homeostat(*call)
-    assert "champion ÷ Holt-Winters" in shown.out
-    assert "load.csv" in shown.out
-    assert "forecasts at 4 moments" in shown.err
+    answer = homeostat(*call, "--horizon", "6 h", "--json").json
+    assert list(answer["traces"][str(trace)]["horizons"]) == ["1 h", "6 h"]
+    assert answer["champion_over"]["last value"] < 1
+    ran = homeostat(*call)
+    assert "champion ÷ Holt-Winters" in ran.out
+    assert "load.csv" in ran.out
+    assert "forecasts at 4 moments" in ran.err
     assert homeostat("bench", "forecast", "--trace", trace, "--horizon", "far").code == 2
 
 

@@ -57,9 +57,9 @@ def test_explain_tells_the_whole_chain(logged: Homeostat) -> None:
     assert ran.code == 0
     for words in ("What was observed", "What was diagnosed", "What was done", "What came of it", "under-provisioned"):
         assert words in ran.out
-    told = logged("explain", "a-1", "--json").json
-    assert told["text"] == ran.out.strip()
-    kinds = {record["kind"] for record in told["chain"]}
+    answer = logged("explain", "a-1", "--json").json
+    assert answer["text"] == ran.out.strip()
+    kinds = {record["kind"] for record in answer["chain"]}
     assert {"symptom", "diagnosis", "proposal", "action", "receipt", "outcome"} <= kinds
 
 

@@ -86,9 +86,9 @@ def test_a_run_in_words_shows_the_path_and_the_summary(homeostat: Homeostat, sce
 @pytest.mark.slow
 def test_a_run_that_only_advises_tells_its_advice(homeostat: Homeostat, scenario: Path) -> None:
     ran = homeostat("sim", "run", scenario, "--mode", "advise")
-    told = [line for line in ran.out.splitlines() if "advice: Homeostat would scale-up" in line]
-    assert told
-    assert told[0].startswith("0:0")
+    advice_lines = [line for line in ran.out.splitlines() if "advice: Homeostat would scale-up" in line]
+    assert advice_lines
+    assert advice_lines[0].startswith("0:0")
     assert "because of under-provisioned at count" in " ".join(ran.out.split())
 
 

@@ -33,8 +33,8 @@ def test_a_query_without_state_needs_no_spark(homeostat: Homeostat, fresh: Path)
     ran = homeostat("state", "ls", fresh)
     assert ran.code == 0
     assert "0 was started but not committed" in ran.out
-    told = homeostat("state", "ls", fresh, "--json").json
-    assert (told["last_batch_committed"], told["kept"], told["operators"]) == (False, [], [])
+    answer = homeostat("state", "ls", fresh, "--json").json
+    assert (answer["last_batch_committed"], answer["kept"], answer["operators"]) == (False, [], [])
 
 
 def test_without_a_committed_batch_there_is_nothing_to_read(homeostat: Homeostat, fresh: Path) -> None:
@@ -52,8 +52,8 @@ def test_damage_is_listed_and_ends_with_3(homeostat: Homeostat, fresh: Path) -> 
         "metadata",
         "offsets/0",
     ]
-    told = homeostat("state", "ls", fresh, "--json")
-    assert [each["path"] for each in told.json["damage"]] == ["metadata", "offsets/0"]
+    ran = homeostat("state", "ls", fresh, "--json")
+    assert [each["path"] for each in ran.json["damage"]] == ["metadata", "offsets/0"]
     refused = homeostat("state", "query", fresh, "SELECT 1")
     assert refused.code == 3
     assert "metadata is missing" in refused.err

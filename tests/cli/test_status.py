@@ -93,9 +93,9 @@ def test_one_that_keeps_up_is_healthy_and_reported_in_full(homeostat: Homeostat,
     ):
         assert words in ran.out
     assert "slow-instance" not in ran.out
-    told = homeostat("status", "--directory", "clicks", "--json").json
-    assert (told["health"], told["alive"], told["knobs"]["executors.app"]) == ("healthy", True, 2)
-    (query,) = told["queries"]
+    status = homeostat("status", "--directory", "clicks", "--json").json
+    assert (status["health"], status["alive"], status["knobs"]["executors.app"]) == ("healthy", True, 2)
+    (query,) = status["queries"]
     assert [diagnosis["id"] for diagnosis in query["diagnoses"]] == ["d-1"]
     assert query["batch"]["batch"] == 2
     assert query["heartbeat_s"] < 60
@@ -111,13 +111,13 @@ def test_it_shows_what_is_used_of_what_may_be_used(homeostat: Homeostat, home: P
     assert events[2:4] == ["unknown", "unknown"]
     (disk,) = [line for line in lines if line.startswith("checkpoints, log")]
     assert str(home / "clicks") in disk
-    shown = homeostat("status", "--json").json
-    by_name = {use["what"]: use for use in shown["usage"]}
+    status = homeostat("status", "--json").json
+    by_name = {use["what"]: use for use in status["usage"]}
     assert by_name["log"]["used"] >= (home / "clicks" / "log.sqlite").stat().st_size
     assert (by_name["log"]["bound"], by_name["log"]["unit"]) == (2e9, "bytes")
     assert by_name["event logs"]["used"] is None
     assert by_name["threads of the driver's Python"]["used"] >= 1
-    (free,) = shown["disks"]
+    (free,) = status["disks"]
     assert 0 < free["free_bytes"] <= free["total_bytes"]
     assert free["alert_below_bytes"] >= 2e9
 
@@ -132,10 +132,10 @@ def test_it_shows_what_is_used_of_what_may_be_used(homeostat: Homeostat, home: P
 )
 def test_its_health(homeostat: Homeostat, home: Path, records: list[tuple[str, JSON]], health: str, words: str) -> None:
     application(home / "clicks", *[batch(1, time.time() - 0.1, **dict([each])) for each in records])
-    told = homeostat("status", "--json")
-    assert told.json["health"] == health
-    assert told.code == (0 if health == "healthy" else 3)
-    assert words in told.json["queries"][0]["reason"]
+    ran = homeostat("status", "--json")
+    assert ran.json["health"] == health
+    assert ran.code == (0 if health == "healthy" else 3)
+    assert words in ran.json["queries"][0]["reason"]
 
 
 def test_without_news_nobody_knows(homeostat: Homeostat, home: Path) -> None:
@@ -179,5 +179,5 @@ def test_the_log_leaves_batches_out_unless_asked_for(homeostat: Homeostat, home:
     application(home / "clicks", batch(1, time.time()), Record("a-1", "action", time.time(), "grows"))
     log = home / "clicks" / "log.sqlite"
     assert [record["id"] for record in homeostat("log", "--store", log, "--json").json] == ["a-1"]
-    asked = homeostat("log", "--store", log, "--kind", "batch", "--json").json
-    assert [record["id"] for record in asked] == ["b-1"]
+    records = homeostat("log", "--store", log, "--kind", "batch", "--json").json
+    assert [record["id"] for record in records] == ["b-1"]

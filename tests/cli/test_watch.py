@@ -27,14 +27,14 @@ def one_line(ran: Any, code: int, *words: str) -> None:
 
 
 @contextmanager
-def web_server(said: str, status: int = 200) -> Iterator[str]:
-    """Somebody else's, which says the same to whatever it is asked."""
+def web_server(body: str, status: int = 200) -> Iterator[str]:
+    """A server that is no Spark application. It gives the same answer to every request."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(status)
             self.end_headers()
-            self.wfile.write(said.encode())
+            self.wfile.write(body.encode())
 
         def log_message(self, *_: object) -> None:
             """Nothing: it would be on the standard error of the command."""
@@ -67,7 +67,7 @@ def test_an_address_that_answers_something_else_is_one_line(homeostat: Homeostat
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "why"),
+    ("body", "status", "why"),
     [
         ("<!DOCTYPE html><title>Wiki</title>", 200, "the answer is not JSON"),
         ("<h1>Not Found</h1>", 404, "the answer has status 404"),
@@ -78,10 +78,10 @@ def test_an_address_that_answers_something_else_is_one_line(homeostat: Homeostat
     ],
 )
 def test_a_page_that_is_no_spark_application_is_one_line(
-    homeostat: Homeostat, said: str, status: int, why: str
+    homeostat: Homeostat, body: str, status: int, why: str
 ) -> None:
     before = threading.active_count()
-    with web_server(said, status) as url:
+    with web_server(body, status) as url:
         one_line(
             homeostat("watch", url),
             1,
