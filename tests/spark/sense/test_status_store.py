@@ -54,26 +54,26 @@ for name, conf in json.loads(sys.argv[2]).items():
     query = counts.writeStream.queryName("q").outputMode("complete").format("noop")
     query = query.option("checkpointLocation", str(home / "checkpoint")).trigger(processingTime="1 second").start()
     application = Application.around(spark, [query], Objective(), home / "app")
-    tables, seen, failed = [], [], []
+    tables, observations, failed = [], [], []
     application.publish_capabilities(tables.append)
     engine = application.engine("q")
     application.sensors.start()
     deadline = time.monotonic() + 240
-    while len(seen) < 2 and time.monotonic() < deadline:
+    while len(observations) < 2 and time.monotonic() < deadline:
         for event in engine.wait(engine.now_s + 1.0):
             if isinstance(event, Observed) and event.observation.flows[0].rows > 0:
-                seen.append(event.observation)
+                observations.append(event.observation)
             elif isinstance(event, Failure):
                 failed.append(event.error)
-    told = {
+    report = {
         "way": application.status.way,
         "failed": failed,
-        "rows": [[each.flows[0].rows, max(t.rows.sum() for t in each.tasks.values())] for each in seen if each.tasks],
-        "workers": [list(each.workers.ids) for each in seen],
+        "rows": [[each.flows[0].rows, max(t.rows.sum() for t in each.tasks.values())] for each in observations if each.tasks],
+        "workers": [list(each.workers.ids) for each in observations],
         "before": {line["what"]: line["seen"] for line in tables[0]},
         "after": {line["what"]: line["seen"] for line in tables[-1]},
     }
-    print(f"TOLD {name} {json.dumps(told)}", flush=True)
+    print(f"REPORT {name} {json.dumps(report)}", flush=True)
     application.stop()
 """
 
@@ -157,7 +157,7 @@ def test_tasks_are_seen_without_an_open_page(tmp_path: Path) -> None:
         timeout=600,
         check=False,
     )
-    lines = [line.split(" ", 2)[1:] for line in ran.stdout.splitlines() if line.startswith("TOLD ")]
+    lines = [line.split(" ", 2)[1:] for line in ran.stdout.splitlines() if line.startswith("REPORT ")]
     answers = {name: json.loads(text) for name, text in lines}
     assert answers.keys() == CLOSED_PAGES.keys(), ran.stderr[-3000:]
     for answer in answers.values():
