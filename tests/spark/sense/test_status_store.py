@@ -54,22 +54,22 @@ for name, conf in json.loads(sys.argv[2]).items():
     query = counts.writeStream.queryName("q").outputMode("complete").format("noop")
     query = query.option("checkpointLocation", str(home / "checkpoint")).trigger(processingTime="1 second").start()
     application = Application.around(spark, [query], Objective(), home / "app")
-    tables, observations, failed = [], [], []
+    tables, batches, failed = [], [], []
     application.publish_capabilities(tables.append)
     engine = application.engine("q")
     application.sensors.start()
     deadline = time.monotonic() + 240
-    while len(observations) < 2 and time.monotonic() < deadline:
+    while len(batches) < 2 and time.monotonic() < deadline:
         for event in engine.wait(engine.now_s + 1.0):
             if isinstance(event, Observed) and event.observation.flows[0].rows > 0:
-                observations.append(event.observation)
+                batches.append(event.observation)
             elif isinstance(event, Failure):
                 failed.append(event.error)
     report = {
         "way": application.status.way,
         "failed": failed,
-        "rows": [[each.flows[0].rows, max(t.rows.sum() for t in each.tasks.values())] for each in observations if each.tasks],
-        "workers": [list(each.workers.ids) for each in observations],
+        "rows": [[each.flows[0].rows, max(t.rows.sum() for t in each.tasks.values())] for each in batches if each.tasks],
+        "workers": [list(each.workers.ids) for each in batches],
         "before": {line["what"]: line["seen"] for line in tables[0]},
         "after": {line["what"]: line["seen"] for line in tables[-1]},
     }
