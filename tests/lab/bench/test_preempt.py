@@ -56,8 +56,8 @@ def hour() -> preempt.Case:
 
 @pytest.fixture(scope="module")
 def measured() -> dict[str, Any]:
-    found: dict[str, Any] = preempt.measure([hour()])["cases"]["hour"]
-    return found
+    figures: dict[str, Any] = preempt.measure([hour()])["cases"]["hour"]
+    return figures
 
 
 def test_all_meet_the_same_load_and_each_is_reported_with_what_it_cost(measured: dict[str, Any]) -> None:

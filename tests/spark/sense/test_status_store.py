@@ -68,7 +68,9 @@ for name, conf in json.loads(sys.argv[2]).items():
     report = {
         "way": application.status.way,
         "failed": failed,
-        "rows": [[each.flows[0].rows, max(t.rows.sum() for t in each.tasks.values())] for each in batches if each.tasks],
+        "rows": [
+            [each.flows[0].rows, max(t.rows.sum() for t in each.tasks.values())] for each in batches if each.tasks
+        ],
         "workers": [list(each.workers.ids) for each in batches],
         "before": {line["what"]: line["seen"] for line in tables[0]},
         "after": {line["what"]: line["seen"] for line in tables[-1]},
