@@ -134,7 +134,8 @@ def _run_ivy(jars: list[Jar], place: Path) -> str:
 
 
 def _as_ivy(jars: Iterable[Jar]) -> str:
-    """Exactly these jars, also two versions of one, without what they depend on: the lists are complete."""
+    """The list for Ivy: exactly these jars, even two versions of one, without dependencies, because the list is
+    complete."""
     lines = (
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)} "
         'transitive="false"/>'

@@ -1,4 +1,4 @@
-"""The batches that run now: since when, how far, and how many rows wait behind them."""
+"""The running batches: when they began, how far they are, and how many rows are waiting."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from homeostat.spark.sense.stage_reader import StageReader
 
 _YOUNG_S = 2.0  # a choice: most younger batches are about to end, and looking at one costs the driver requests
 
-# Runs that one look reads. With more, each has its turn later. A choice: with a look every second, that of 50 queries
-# comes within 5 s, and a look costs the driver a few dozen requests at most.
+# Runs that are read in one look. If there are more, they take turns. A choice: with a look every second, each of 50
+# queries is read every 5 s, and a look costs the driver a few dozen requests at most.
 _LOOKED_AT = 10
 
 

@@ -31,8 +31,8 @@ BalanceReader = Callable[[str, Topology | None, Mapping[str, TaskSample]], Balan
 
 # The shortest span of an observation. Spark's clock has a resolution of a millisecond.
 _LEAST_SPAN_S = 0.001
-# How much the newest batch says about the share of offsets that are rows: more follows faster, less is steadier. A
-# choice.
+# The weight of the newest batch in the average share of offsets that are rows. A choice: more follows changes faster,
+# less is steadier.
 _NEW_SHARE = 0.3
 
 

@@ -47,8 +47,8 @@ class JobBook:
             self._list()
 
     def of_batch(self, run: str, batch: int, span: tuple[float, float] = NO_SPAN) -> list[Job]:
-        """Those whose description names the batch. Those of the run that name none, because the user described them,
-        belong to it if they were submitted within `span`, by the driver's clock."""
+        """The jobs whose description names the batch. A job with a description by the user names no batch. It belongs
+        to the batch if it was submitted within `span`, by the driver's clock."""
         with self._lock:
             return [
                 job

@@ -1,4 +1,4 @@
-"""Asks the sources of running queries, also during a batch, how much waits there. It never makes a query wait."""
+"""Asks the sources of running queries, also during a batch, how many rows are waiting. It never delays a query."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class SourceWatch:
         return watched.sources if watched is not None and watched.options == run.handle.sources else []
 
     def _sources(self, run: QueryRun) -> list[Source | None]:
-        """They outlive a restart of the query, with all that they know."""
+        """The sources of a run. They are kept when the query restarts, with all that they know."""
         sources = self._watched_sources(run)
         if not sources and run.handle.sources:
             sources = [self._source(run, index, options) for index, options in enumerate(run.handle.sources)]
