@@ -29,7 +29,7 @@ DRIVER = "driver"
 # Tasks count as alike up to this ratio of the longest to the mean; whole waves of the mean are then exact enough and
 # spare the scheduling. A choice.
 _ALIKE_UP_TO = 1.2
-# Fixed, so that the same question gets the same answer.
+# A fixed seed, so that the same question gets the same answer.
 _SEED = 20_261_115
 # More executors that save less than this share of a batch are not worth naming. A choice.
 _NO_GAIN = 0.02
@@ -224,7 +224,7 @@ class BatchModel:
 
     @cached_property
     def _draws(self) -> dict[_Arguments, Array]:
-        """Earlier answers: a search returns to the same setups."""
+        """Earlier answers, because a search returns to the same setups."""
         return {}
 
     @cached_property

@@ -57,8 +57,8 @@ class Performance:
 
     `saturation_per_s` is the rate at which a batch takes exactly as long as its trigger interval, `most_per_s` the rate
     that batches of any duration can process. The configuration is not `stable` if more arrives: lag and latency then
-    grow without end. `period_s` is the time from one batch to the next. `lag_s` is the time in which the rows that wait
-    at the end of a batch arrived.
+    grow without end. `period_s` is the time from one batch to the next. `lag_s` is the time over which the rows that
+    wait at the end of a batch arrived.
     """
 
     rate_per_s: float
