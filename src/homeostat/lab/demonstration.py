@@ -63,7 +63,8 @@ DYNAMIC_ALLOCATION = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What happens when, in seconds since the query runs. Events after the first can come earlier: see `hasten`.
+    """The events and their times, in seconds since the query runs. Events after the first can come earlier: see
+    `hasten`.
 
     `load` has pairs (second, rows per second). Two executors can handle the first load; the second needs three."""
 
@@ -123,7 +124,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Who decides on the number of executors."""
+    """Says who decides on the number of executors."""
 
     name: str
     title: str

@@ -44,7 +44,8 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """`differences` between what the sink has and what the profile says. Empty if no row was lost or duplicated."""
+    """`differences` are those between the rows of the sink and those of the profile. Empty if no row was lost or
+    duplicated."""
 
     started_s: float
     records: tuple[Record, ...]

@@ -29,11 +29,11 @@ _ALSO = {
     "skewed-join": ("data-skew",),
     "costly-keys": ("data-skew",),
 }
-# Causes that an injected one brings about: to name them is not wrong, but the injected one must be named too.
+# Causes that follow from an injected one: naming them is not wrong, but the injected one must be named too.
 _BROUGHT_ABOUT = {"small-files": ("driver-bound",), "tiny-tasks": ("driver-bound",)}
 # A fault must be diagnosed only if it acted in this many batches, the number that every symptom needs.
 _LEAST_BATCHES = LEAST_OBSERVATIONS
-# A diagnosis that nothing explains counts as wrong if it stood in this many batches: one or two are an accident.
+# A diagnosis that nothing explains counts as wrong if it was made in this many batches: one or two are chance.
 _STOOD = 3
 
 

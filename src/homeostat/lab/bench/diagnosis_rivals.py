@@ -214,7 +214,7 @@ def _skew_at(topology: Topology, component: str) -> str:
 
 
 RIVALS = (MaxMedianRule(), SparkForensicsThresholds())
-# The kinds of fault that each can name at all. Whoever is not in here can name every kind.
+# The kinds of fault that each rival can name. A policy that is not listed can name every kind.
 CLAIMS: Mapping[str, frozenset[str]] = {
     "provisioning.paper": TABLE_CLAIMS,
     **{rival.name: rival.claims for rival in RIVALS},

@@ -1,4 +1,5 @@
-"""What a run of a duel is judged by: violations, lag, cost, actions and pauses, from what really happened."""
+"""The figures by which a run of a duel is judged: violations, lag, cost, actions and pauses, from what really
+happened."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ ENGINES = (MICROBATCH, DATAFLOW)
 RATE_PER_S = 1_000.0
 # So many keys that their hash is even, and so many tasks that most sizes of the cluster run them in full waves.
 KEYS, TASKS_PER_EXECUTOR = 100_000, 4
-# The share of the largest cluster that the peak of the load needs: a static cluster of that size holds out.
+# The share of the largest cluster that the peak of the load needs: a static cluster of that size always keeps up.
 PEAK_SHARE = 0.75
 # At the start there is this much more than the first minutes need.
 FIRST_ROOM = 1.5

@@ -26,9 +26,8 @@ BACKLOG_LIMIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """These actions against this cause are correct. With `struck_only`, they may end only the executor that the fault
-    hit.
-    """
+    """These actions against this cause are justified. With `struck_only`, they may end only the executor that the fault
+    hit."""
 
     cause: str
     actions: tuple[str, ...]
@@ -39,7 +38,7 @@ class Answer:
         return is_meant and (not self.struck_only or set(change.retire) <= {trial.executor})
 
 
-# Batches were blocked or lacked an executor, so rows wait, and adding capacity is correct.
+# Batches were blocked or lacked an executor, so rows wait, and adding capacity is justified.
 _MORE = Answer(UNDER_PROVISIONED, (SCALE_UP, RETUNE, SCALE_SOURCE))
 # An executor that is stopped for some seconds is slower than the others.
 _ANOTHER = Answer(SLOW_INSTANCE, (REPLACE,), struck_only=True)

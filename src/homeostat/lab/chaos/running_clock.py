@@ -9,7 +9,7 @@ from pathlib import Path
 
 # A step of the bench takes far less. A longer one means that this process itself did not run.
 LONGEST_STEP_S = 10.0
-# Less running and waiting than this, in seconds, says nothing about the processor. A choice.
+# From less running and waiting than this, in seconds, the share of the processor cannot be measured. A choice.
 _LEAST_MEASURED_S = 0.1
 _SCHEDULER = Path("/proc/self/schedstat")
 

@@ -1,4 +1,5 @@
-"""The results of the faults: which were survived and how soon, which rows differ, which actions were unexpected."""
+"""The results of the faults: which ones the application survived and how soon, which rows differ, which actions were
+unexpected."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Trial:
     """One fault, from `began_s` on. `recover_s` counts from its end until the application was whole again, None if it
     was not within the limit; `problem` then says why not. `exits` counts how often the command ended. It was
-    over at `over_s`, recovered or not. `executor` is the one that was struck, if any."""
+    over at `over_s`, recovered or not. `executor` is the one that was hit, if any."""
 
     kind: str
     began_s: float

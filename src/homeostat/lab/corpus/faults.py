@@ -1,4 +1,4 @@
-"""The faults that are injected into recorded runs. Each acts by its own mechanism; none is only pretended."""
+"""The faults that are injected into recorded runs. Each acts by its real mechanism; none is only simulated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ End = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a fault can reach while a query runs."""
+    """The parts of a running query that a fault can change."""
 
     place: Workplace
     service: Service

@@ -1,4 +1,4 @@
-"""What the tasks of the recorded queries do for each row, and the faults that act there.
+"""The work of the recorded queries for each row, and the faults that act there.
 
 The functions run in Python workers on the executors. A fault that is switched on acts from the next task on.
 """

@@ -23,7 +23,7 @@ from homeostat.spark.cluster.java import find_java
 from homeostat.spark.cluster.process_keeper import Keeper
 
 HOST = "127.0.0.1"
-# The broker is up in seconds; a busy machine takes many times as long. A choice.
+# The broker starts in seconds, or many times as long on a busy machine. A choice.
 START_LIMIT_S = 180.0
 STOP_LIMIT_S = 60.0
 LOOK_AGAIN_S = 0.1

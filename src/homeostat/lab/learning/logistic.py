@@ -1,4 +1,4 @@
-"""Logistic regression with weights that are drawn towards given ones, for a few features and many examples."""
+"""Logistic regression with weights that are shrunk towards given ones, for a few features and many examples."""
 
 from __future__ import annotations
 

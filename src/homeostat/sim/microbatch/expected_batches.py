@@ -1,7 +1,5 @@
-"""How long a batch takes without noise, with whatever weighs on it, and how many executors it needs.
-
-The judges of a simulation use it. It shares the mechanisms of the engine, and nothing with the models of the loop.
-"""
+"""How long a batch takes without noise, with its burden, and how many executors it needs. The judges of a simulation
+use it. It shares the mechanisms of the engine, and nothing with the models of the loop."""
 
 from __future__ import annotations
 

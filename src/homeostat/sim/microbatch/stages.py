@@ -74,7 +74,7 @@ def start_s(spec: ComponentSpec, busy: Array) -> Array:
 
 
 def crowding_factor(crowding: float, busy: float | Array) -> float | Array:
-    """By how much the start of a task gets dearer: each other busy executor adds the share `crowding` of its cost."""
+    """The factor on the cost of starting a task: each other busy executor adds the share `crowding` of the cost."""
     return 1 + crowding * (busy - 1)
 
 

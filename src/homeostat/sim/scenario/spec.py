@@ -126,12 +126,12 @@ FaultKind = Literal[
 class FaultSpec:
     """Something that goes wrong from `at_s` until `until_s`; by default forever, unless the loop heals it.
 
-    `factor`: how many times slower (slow-*), dearer (costly-keys) or more rows (skewed-join). `share`: the part of the
-    load on the hottest key (hot-key), of the measurements that is lost or garbled (metric-gap, garbage-metrics), of
-    the CPU that others take (contention), of the driver's heap in use (driver-memory), of the attempts that fail
+    `factor`: how many times slower (slow-*), more expensive (costly-keys) or more rows (skewed-join). `share`: the part
+    of the load on the hottest key (hot-key), of the measurements that is lost or garbled (metric-gap, garbage-metrics),
+    of the CPU that others take (contention), of the driver's heap in use (driver-memory), of the attempts that fail
     (task-failures), or of the rows that are late (late-rows). `stride`: all keys are multiples of it (hash-imbalance).
-    `instance`: which executor (slow-instance, crash) or partition (costly-keys, skewed-join, poison-row, stuck-task).
-    A slow instance stays slow as long as its process lives; its replacement is healthy. A slow host slows every process
+    `instance`: which executor (slow-instance, crash) or partition (costly-keys, skewed-join, poison-row, stuck-task). A
+    slow instance stays slow as long as its process lives; its replacement is healthy. A slow host slows every process
     on it.
 
     `seconds`: the time that is added to each batch, and `row_s` for each row. `task_s`: the time that is added to each
