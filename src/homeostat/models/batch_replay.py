@@ -10,13 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from heapq import heapreplace
 from statistics import NormalDist
 
 import numpy as np
 
 from homeostat.core.observation import NAN, Array, IntArray
 from homeostat.core.stats import median
+from homeostat.models.makespan import each_roughly_s, makespans_s, roughly_s
 from homeostat.models.task_cost_model import Slowing, TaskCost, busy
 
 # Draws of the noise for each prediction: more smooth the quantiles, fewer answer sooner. A choice.
@@ -26,9 +26,6 @@ DRAWS = 24
 EVEN_UP_TO = 1.5
 DRIVER = "driver"
 
-# Tasks count as alike up to this ratio of the longest to the mean; whole waves of the mean are then exact enough and
-# spare the scheduling. A choice.
-_ALIKE_UP_TO = 1.2
 # A fixed seed, so that the same question gets the same answer.
 _SEED = 20_261_115
 # More executors that save less than this share of a batch are not worth naming. A choice.
@@ -41,61 +38,6 @@ _FEWEST_DRAWS, _MOST_SIMULATED_TASKS = 6, 60_000
 
 # Rows, executors, tasks of each stage, variation of the rows: everything that the duration of a batch depends on.
 _Arguments = tuple[float, int, tuple[int, ...], float]
-
-
-def makespan_s(seconds: Array, slots: int, factors: tuple[float, ...] = ()) -> float:
-    """Return how long tasks take on `slots` slots if each starts, in order, on the first free slot.
-
-    `factors` belong to the first slots: a task takes that many times longer there.
-
-    >>> makespan_s(np.array([3.0, 1.0, 1.0, 2.0]), 2)
-    4.0
-    """
-    if not len(seconds):
-        return 0.0
-    slow = any(factor != 1.0 for factor in factors)
-    if len(seconds) <= slots and not slow:
-        return float(seconds.max())
-    if not slow:
-        every_s: list[float] = seconds.tolist()
-        free_s = sorted(every_s[:slots])
-        for task_s in every_s[slots:]:
-            heapreplace(free_s, free_s[0] + task_s)
-        return max(free_s)
-    every = [*factors[:slots], *(1.0,) * (slots - len(factors))]
-    heap = [(0.0, number) for number in range(slots)]
-    for task_s in seconds.tolist():
-        earliest_s, number = heap[0]
-        heapreplace(heap, (earliest_s + task_s * every[number], number))
-    return max(heap)[0]
-
-
-def _makespans_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> Array:
-    """The makespan of each line of tasks."""
-    if seconds.shape[1] <= slots and not factors:
-        return np.asarray(seconds.max(axis=1))
-    return np.array([makespan_s(line, slots, factors) for line in seconds])
-
-
-def _roughly_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> float:
-    """The makespan; for tasks that are nearly alike, whole waves of the mean task."""
-    if factors or len(seconds) <= slots:
-        return makespan_s(seconds, slots, factors)
-    mean_s = float(seconds.mean())
-    alike = float(seconds.max()) <= _ALIKE_UP_TO * mean_s
-    return math.ceil(len(seconds) / slots) * mean_s if alike else makespan_s(seconds, slots)
-
-
-def _each_roughly_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> list[float]:
-    """The same for each line of tasks."""
-    if factors or seconds.shape[1] <= slots:
-        return [float(each_s) for each_s in _makespans_s(seconds, slots, factors)]
-    waves, means_s = math.ceil(seconds.shape[1] / slots), seconds.mean(axis=1)
-    alike = seconds.max(axis=1) <= _ALIKE_UP_TO * means_s
-    return [
-        waves * mean_s if is_alike else makespan_s(line, slots)
-        for line, mean_s, is_alike in zip(seconds, means_s.tolist(), alike.tolist(), strict=True)
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +140,16 @@ class CriticalPath:
         return sum(self.parts_s.values())
 
 
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """Draws of the recorded noise, one line per draw: of the rows, of the driver's part, and factors of each stage's
+    tasks."""
+
+    rows: Array
+    driver_s: Array
+    factors: tuple[Array, ...]
+
+
 @dataclass(frozen=True)
 class BatchModel:
     """Everything needed to replay a batch.
@@ -228,6 +180,10 @@ class BatchModel:
         return {}
 
     @cached_property
+    def _noises(self) -> dict[tuple[int, ...], _Noise]:
+        return {}
+
+    @cached_property
     def _plain(self) -> dict[_Arguments, float]:
         return {}
 
@@ -247,21 +203,29 @@ class BatchModel:
         return self._draws[arguments]
 
     def _draw_s(self, rows: float, setup: Setup, variation: float) -> Array:
-        tasks = sum(stage.tasks(setup) for stage in self.stages)
-        draws = min(DRAWS, max(_FEWEST_DRAWS, _MOST_SIMULATED_TASKS // max(1, tasks)))
-        generator = np.random.default_rng(_SEED)
-        spread = _quantiles(draws)
-        cost_errors = [generator.permutation(spread) for _ in self.stages]
-        batch_rows = rows * np.exp(variation * generator.permutation(spread))
-        batches = np.arange(draws) % max(1, len(self.common))
-        seconds = np.resize(self.driver_s, draws)
-        for stage, cost_error in zip(self.stages, cost_errors, strict=True):
-            shared_error = self.common[batches] + stage.cost.error * cost_error
-            noise = _noise(stage, batches, stage.tasks(setup), generator) + shared_error[:, np.newaxis]
-            expected_s = stage.tasks_s(batch_rows if variation > 0 else rows, setup, self.slots)
-            seconds = seconds + _makespans_s(expected_s * np.exp(noise), self.slots * setup.executors, self.slow)
+        noise = self._noise(tuple(stage.tasks(setup) for stage in self.stages))
+        batch_rows = rows * np.exp(variation * noise.rows) if variation > 0 else rows
+        seconds = noise.driver_s
+        for stage, factors in zip(self.stages, noise.factors, strict=True):
+            expected_s = stage.tasks_s(batch_rows, setup, self.slots)
+            seconds = seconds + makespans_s(expected_s * factors, self.slots * setup.executors, self.slow)
         middle = median(seconds)
         return middle * (np.sort(seconds) / middle) ** self.widening
+
+    def _noise(self, tasks: tuple[int, ...]) -> _Noise:
+        if tasks not in self._noises:
+            draws = min(DRAWS, max(_FEWEST_DRAWS, _MOST_SIMULATED_TASKS // max(1, sum(tasks))))
+            generator = np.random.default_rng(_SEED)
+            spread = _quantiles(draws)
+            cost_errors = [generator.permutation(spread) for _ in self.stages]
+            rows = generator.permutation(spread)
+            batches = np.arange(draws) % max(1, len(self.common))
+            factors = []
+            for stage, cost_error, count in zip(self.stages, cost_errors, tasks, strict=True):
+                shared_error = self.common[batches] + stage.cost.error * cost_error
+                factors.append(np.exp(_task_noise(stage, batches, count, generator) + shared_error[:, np.newaxis]))
+            self._noises[tasks] = _Noise(rows, np.resize(self.driver_s, draws), tuple(factors))
+        return self._noises[tasks]
 
     def expected_s(self, rows: float, setup: Setup) -> float:
         """Return the median seconds of a batch of `rows`."""
@@ -304,14 +268,14 @@ class BatchModel:
         total_s = [0.0] * len(rows)
         for stage in self.stages:
             lines = stage.tasks_s(np.array(rows), setup, self.slots)
-            stage_s = [self.pace * each_s for each_s in _each_roughly_s(lines, slots, self.slow)]
+            stage_s = [self.pace * each_s for each_s in each_roughly_s(lines, slots, self.slow)]
             total_s = [before_s + each_s for before_s, each_s in zip(total_s, stage_s, strict=True)]
         return [self.usual_driver_s + each_s for each_s in total_s]
 
     def stage_s(self, stage: Stage, rows: float, setup: Setup) -> float:
         """Return the part of `plain_s` that a stage takes."""
         tasks_s = stage.tasks_s(rows, setup, self.slots)
-        return self.pace * _roughly_s(tasks_s, self.slots * setup.executors, self.slow)
+        return self.pace * roughly_s(tasks_s, self.slots * setup.executors, self.slow)
 
     def with_even_rows(self, name: str) -> BatchModel:
         """Return the model with the rows of one stage spread evenly over its tasks, and without slow workers."""
@@ -339,7 +303,7 @@ def _shares(slowing: Slowing | None) -> bool:
     return slowing is not None and max(slowing.starting, slowing.taking) > _NOTABLE_SLOWING
 
 
-def _noise(stage: Stage, batches: IntArray, tasks: int, generator: np.random.Generator) -> Array:
+def _task_noise(stage: Stage, batches: IntArray, tasks: int, generator: np.random.Generator) -> Array:
     """One line per batch: the recorded noise, or a draw from all of it if the number of tasks differs."""
     if not stage.noise.size:
         return np.zeros((len(batches), tasks))

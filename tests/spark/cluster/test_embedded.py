@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -73,6 +73,25 @@ spark.stop()
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def strangers(
+    cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """One without a secret and one with a wrong one. They try for a minute, during the other tests of this file."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", STRANGER, cluster.master_url, str(tmp_path_factory.mktemp("stranger")), guesses],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for guesses in ("false", "true")
+    ]
+    yield processes
+    for process in processes:
+        process.kill()
+
+
 def test_every_worker_has_a_host_of_its_own(cluster: EmbeddedCluster) -> None:
     workers = cluster.state()["workers"]
     assert sorted(worker["host"] for worker in workers) == ["127.0.0.2", "127.0.0.3", "127.0.0.4"]
@@ -88,24 +107,6 @@ def test_executors_run_on_the_workers_hosts_in_this_python(spark: SparkSession, 
     places = set(spark.sparkContext.parallelize(range(8), 8).map(whereabouts).collect())
     assert {host for host, _ in places} <= set(cluster.worker_hosts)
     assert {python for _, python in places} == {sys.executable}
-
-
-def test_who_does_not_have_the_secret_cannot_use_the_cluster(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    """Neither without a secret nor with a wrong one. Both try for a minute, at the same time."""
-    strangers = [
-        subprocess.Popen(
-            [sys.executable, "-c", STRANGER, cluster.master_url, str(tmp_path / guesses), guesses],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for guesses in ("false", "true")
-    ]
-    for stranger in strangers:
-        out, errors = stranger.communicate()
-        assert out.split()[-1:] == ["refused"], errors
-    state = cluster.state()
-    assert "stranger" not in {each["name"] for each in [*state["activeapps"], *state["completedapps"]]}
 
 
 def _files_with(secret: str, directory: Path) -> list[Path]:
@@ -252,3 +253,14 @@ def test_the_event_log_is_compressed_and_has_a_directory(tmp_path: Path) -> None
     assert events.is_dir()
     assert conf["spark.eventLog.dir"] == events.as_uri()
     assert conf["spark.eventLog.compress"] == "true"
+
+
+def test_who_does_not_have_the_secret_cannot_use_the_cluster(
+    cluster: EmbeddedCluster, strangers: list[subprocess.Popen[str]]
+) -> None:
+    """The last test of this file, because the strangers take a minute to give up."""
+    for stranger in strangers:
+        out, errors = stranger.communicate()
+        assert out.split()[-1:] == ["refused"], errors
+    state = cluster.state()
+    assert "stranger" not in {each["name"] for each in [*state["activeapps"], *state["completedapps"]]}

@@ -22,6 +22,7 @@ from homeostat.spark.sense.status_store import StatusStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
 PATIENT_S = 60.0  # the machine may be busy with other tests
 REFUSES = "org.apache.spark.deploy.yarn.AmIpFilter"  # the one that YARN puts before the driver's UI
 CLOSED_PAGES = {
