@@ -48,10 +48,10 @@ def test_a_command_has_a_bar_beside_its_answer(
 ) -> None:
     sit_at_a_terminal(monkeypatch)
     checkpoint = checkpoint_of("counts")
-    ran = homeostat("state", *(word.format(checkpoint) for word in arguments), "--json")
-    assert ran.code == 0, ran
-    assert what in ran.err
-    assert ran.json
+    result = homeostat("state", *(word.format(checkpoint) for word in arguments), "--json")
+    assert result.code == 0, result
+    assert what in result.err
+    assert result.json
 
 
 def test_the_bar_counts_the_tasks_that_are_done(

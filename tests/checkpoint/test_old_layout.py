@@ -82,10 +82,10 @@ def test_what_spark_2_4_did_not_write_is_asked_for(state: Homeostat, checkpoint_
     path = checkpoint_of("counts-hdfs")
     expected = state("show", path, "--json").json
     as_spark_2_4(path)
-    ran = state("ls", path)
-    assert ran.code == 0, ran.err
-    assert "written by     Spark 2.4" in ran.out
-    assert "did not store the schema of the state" in ran.out
+    result = state("ls", path)
+    assert result.code == 0, result.err
+    assert "written by     Spark 2.4" in result.out
+    assert "did not store the schema of the state" in result.out
     refused = state("show", path)
     assert refused.code == 2
     assert "--schema" in refused.err

@@ -14,14 +14,14 @@ Homeostat = Callable[..., Any]
 @pytest.mark.slow
 def test_config_check_and_show(homeostat: Homeostat, tmp_path: Path) -> None:
     (tmp_path / "homeostat.toml").write_text("[guards]\nlargest_change = 3.0\n")
-    ran = homeostat("config", "check", "homeostat.toml")
-    assert (ran.code, ran.out) == (0, "homeostat.toml: ok\n")
+    result = homeostat("config", "check", "homeostat.toml")
+    assert (result.code, result.out) == (0, "homeostat.toml: ok\n")
     assert homeostat("config", "check", "homeostat.toml", "--json").json == {"file": "homeostat.toml", "ok": True}
     (tmp_path / "wrong.toml").write_text("[guards]\nlargest_chnge = 3.0\n")
-    ran = homeostat("config", "check", "wrong.toml")
-    assert ran.code == 2
-    assert "wrong.toml:2" in ran.err
-    assert "largest_change" in ran.err
+    result = homeostat("config", "check", "wrong.toml")
+    assert result.code == 2
+    assert "wrong.toml:2" in result.err
+    assert "largest_change" in result.err
     entries = {
         entry["key"]: entry for entry in homeostat("config", "show", "--config", "homeostat.toml", "--json").json
     }

@@ -91,20 +91,20 @@ def test_a_log_without_batches_is_refused(homeostat: Homeostat) -> None:
     store = SqliteStore("log.sqlite")
     store.append("count", [Record("g-1", "engine", START.timestamp(), "the engine runs")])
     store.close()
-    ran = homeostat("forecast", "--store", "log.sqlite")
-    assert (ran.code, "has too few batches for a forecast" in ran.err) == (2, True)
+    result = homeostat("forecast", "--store", "log.sqlite")
+    assert (result.code, "has too few batches for a forecast" in result.err) == (2, True)
 
 
 def test_the_load_of_a_scenario_is_forecast(homeostat: Homeostat, scenario: Path) -> None:
-    ran = homeostat("forecast", scenario, "--horizon", "1 min", "--at", "4 min")
-    assert ran.code == 0
-    assert "small: the next 1 min from 4 min" in ran.out
-    assert "not usable" in ran.out
+    result = homeostat("forecast", scenario, "--horizon", "1 min", "--at", "4 min")
+    assert result.code == 0
+    assert "small: the next 1 min from 4 min" in result.out
+    assert "not usable" in result.out
 
 
 def test_without_a_source_and_a_log_it_says_what_to_name(homeostat: Homeostat) -> None:
-    ran = homeostat("forecast")
-    assert (ran.code, "no log found" in ran.err) == (2, True)
+    result = homeostat("forecast")
+    assert (result.code, "no log found" in result.err) == (2, True)
     assert homeostat("forecast", "nothing.csv").code == 2
 
 

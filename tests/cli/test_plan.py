@@ -18,11 +18,11 @@ RECORDED = LOGS / "wordcount.jsonl"
 
 @pytest.mark.slow
 def test_a_plan_tells_why_the_others_lost(homeostat: Homeostat, batches: Path) -> None:
-    ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--confidence", "95 %")
-    assert ran.code == 0
-    assert "executors.app 4 →" in ran.out
-    assert "chosen" in ran.out
-    assert "rows/s" in ran.out
+    result = homeostat("plan", "--scenario", batches, "--rate", "3k", "--confidence", "95 %")
+    assert result.code == 0
+    assert "executors.app 4 →" in result.out
+    assert "chosen" in result.out
+    assert "rows/s" in result.out
     answer = homeostat("plan", "--scenario", batches, "--rate", "3k", "--json").json
     assert answer["holds"]
     assert [each["lost"] for each in answer["candidates"]].count("") == 1
@@ -44,10 +44,10 @@ class Greedy:
 
 def test_a_plan_tells_what_a_scheduler_of_ones_own_proposed_in_vain(homeostat: Homeostat, batches: Path) -> None:
     Path("greedy.py").write_text(GREEDY, encoding="utf-8")
-    ran = homeostat("plan", "--scenario", batches, "--proposer", "greedy:Greedy")
-    assert ran.code == 0
-    assert "rejected, from greedy: executors.app = 99 is outside its bounds" in ran.out
-    assert "rejected, from greedy: raised RuntimeError: nothing else to offer" in ran.out
+    result = homeostat("plan", "--scenario", batches, "--proposer", "greedy:Greedy")
+    assert result.code == 0
+    assert "rejected, from greedy: executors.app = 99 is outside its bounds" in result.out
+    assert "rejected, from greedy: raised RuntimeError: nothing else to offer" in result.out
 
 
 OWN = """
@@ -92,9 +92,9 @@ def test_schedulers_and_forecasters_of_ones_own_take_part_in_a_plan(homeostat: H
 
 
 def test_a_plan_that_cannot_be_is_unhealthy(homeostat: Homeostat, batches: Path) -> None:
-    ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--cost-limit", 2)
-    assert ran.code == 3
-    assert "No configuration meets the objective" in ran.out
+    result = homeostat("plan", "--scenario", batches, "--rate", "3k", "--cost-limit", 2)
+    assert result.code == 3
+    assert "No configuration meets the objective" in result.out
 
 
 def test_a_plan_from_an_event_log_looks_at_what_arrived_in_it(homeostat: Homeostat) -> None:

@@ -18,9 +18,9 @@ from homeostat.lab.rest_proxy import Behaviour, Proxy
 Homeostat = Callable[..., Any]
 
 
-def one_line(ran: Any, code: int, *words: str) -> None:
-    assert (ran.code, ran.out) == (code, "")
-    (line,) = ran.err.strip().splitlines()
+def one_line(result: Any, code: int, *words: str) -> None:
+    assert (result.code, result.out) == (code, "")
+    (line,) = result.err.strip().splitlines()
     assert line.startswith("homeostat: ")
     for word in words:
         assert word in line
@@ -145,10 +145,10 @@ def test_what_another_machine_says_reaches_no_terminal_raw(
     monkeypatch.setattr("homeostat.cli.watch._follow", lambda *_: None)
     names = {"id": "app\x1b[2J-1", "name": "words", "spark": "4.0\x1b]0;taken over\x07"}
     with json_server({"applications": [names], "version": names}) as url:
-        ran = homeostat("watch", url, "--for", "1s")
-    assert ran.code == 0
-    assert r"4.0\x1b]0;taken over\x07" in ran.out
-    assert not {"\x1b", "\x07"} & {*ran.out, *ran.err}
+        result = homeostat("watch", url, "--for", "1s")
+    assert result.code == 0
+    assert r"4.0\x1b]0;taken over\x07" in result.out
+    assert not {"\x1b", "\x07"} & {*result.out, *result.err}
 
 
 @contextmanager

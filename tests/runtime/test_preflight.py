@@ -105,6 +105,6 @@ def test_checked_in_a_process_of_its_own(tmp_path: Path) -> None:
     check = [sys.executable, "-m", "homeostat.runtime.preflight", start.to_json()]
     assert subprocess.run(check, capture_output=True, check=False).returncode == 0
     Path(start.app).write_text("1 / 0\n")
-    ran = subprocess.run(check, capture_output=True, text=True, check=False)
+    result = subprocess.run(check, capture_output=True, text=True, check=False)
     expected = f"homeostat: {start.app}:1: importing the file raised ZeroDivisionError: division by zero\n"
-    assert (ran.returncode, ran.stderr) == (2, expected)
+    assert (result.returncode, result.stderr) == (2, expected)

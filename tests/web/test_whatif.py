@@ -30,24 +30,24 @@ def answer_of(client: httpx.Client, path: str = "/models/performance.json", **pa
 
 def test_a_prediction_is_that_of_the_command(client: httpx.Client, log: Path, homeostat: Homeostat) -> None:
     prediction = answer_of(client, rate=2000, executors=8, partitions=48)
-    ran = homeostat(
+    result = homeostat(
         *("whatif", "--store", log, "--run", RUN["run"], "--json"),
         *("--rate", "2000", "--executors", 8, "--partitions", 48),
     )
     assert {name: prediction[name] for name in ("now", "then", "errors")} == {
-        name: ran.json[name] for name in ("now", "then", "errors")
+        name: result.json[name] for name in ("now", "then", "errors")
     }
 
 
 def test_a_plan_is_that_of_the_command_and_comes_in_pages(
     client: httpx.Client, log: Path, homeostat: Homeostat
 ) -> None:
-    ran = homeostat("plan", "--store", log, "--run", RUN["run"], "--rate", "3k", "--cost-limit", 20, "--json").json
+    result = homeostat("plan", "--store", log, "--run", RUN["run"], "--rate", "3k", "--cost-limit", 20, "--json").json
     first = answer_of(client, "/plans.json", rate=3000, cost=20, limit=1)
-    assert (first["holds"], first["change"], first["best"]) == (True, ran["change"], ran["best"])
-    assert (len(first["candidates"]), first["total"], first["next"]) == (1, len(ran["candidates"]), 1)
+    assert (first["holds"], first["change"], first["best"]) == (True, result["change"], result["best"])
+    assert (len(first["candidates"]), first["total"], first["next"]) == (1, len(result["candidates"]), 1)
     rest = answer_of(client, "/plans.json", rate=3000, cost=20, offset=first["next"])
-    assert first["candidates"] + rest["candidates"] == ran["candidates"]
+    assert first["candidates"] + rest["candidates"] == result["candidates"]
     assert rest["next"] is None
 
 
@@ -59,7 +59,7 @@ def test_a_plan_is_for_the_forecast_as_on_the_command_line_and_for_a_rate_that_i
     store = SqliteStore(week)
     store.save_state(run, "model", model_of(log, RUN["run"]))
     store.close()
-    ran = homeostat("plan", "--store", week, "--run", run, "--horizon", "6 h", "--json").json
+    command_answer = homeostat("plan", "--store", week, "--run", run, "--horizon", "6 h", "--json").json
     with serving(week) as served, served.client() as client:
         question = {"run": run, "horizon": "6 h"}
         answer = client.get("/plans.json", params=question | {"limit": "100"}).json()
@@ -68,7 +68,7 @@ def test_a_plan_is_for_the_forecast_as_on_the_command_line_and_for_a_rate_that_i
     assert answer["load"].startswith("The load is forecast by")
     assert answer["load"] in page
     assert {name: answer[name] for name in ("load", "rate_per_s", "change", "best")} == {
-        name: ran[name] for name in ("load", "rate_per_s", "change", "best")
+        name: command_answer[name] for name in ("load", "rate_per_s", "change", "best")
     }
     assert steady["load"] == "The load is assumed to stay constant."
     assert steady["rate_per_s"] == pytest.approx(1_000, rel=0.2)

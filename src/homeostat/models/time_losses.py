@@ -321,8 +321,9 @@ class _Wait:
 
 
 def _excess_wait(view: View, name: str) -> _Wait | None:
-    ran = np.isfinite(view.numbers.part(name, "instances", _USUAL_OVER))
-    waits, at_s = view.numbers.part(name, "row_wait_s", _USUAL_OVER)[ran], view.numbers.flow("at_s", _USUAL_OVER)[ran]
+    has_tasks = np.isfinite(view.numbers.part(name, "instances", _USUAL_OVER))
+    waits = view.numbers.part(name, "row_wait_s", _USUAL_OVER)[has_tasks]
+    at_s = view.numbers.flow("at_s", _USUAL_OVER)[has_tasks]
     began_s = min(_began_s(view, *key) for key in ((EXTERNAL, ""), (HOST_CONTENTION, ""), (SMALL_FILES, name)))
     earlier, latest = waits[:-LEAST_OBSERVATIONS], waits[-LEAST_OBSERVATIONS:]
     earlier = earlier[at_s[:-LEAST_OBSERVATIONS] < began_s]

@@ -103,8 +103,8 @@ class Application:
         for index in range(stages.size()):
             stage = stages.apply(index)
             if stage.numCompleteTasks() == stage.numTasks() == self.query.values[STATE]:
-                ran = store.executorSummary(stage.stageId(), stage.attemptId())
-                return frozenset(id for id in ids if ran.contains(id))
+                summary = store.executorSummary(stage.stageId(), stage.attemptId())
+                return frozenset(id for id in ids if summary.contains(id))
         return frozenset()
 
     def command(self, values: Mapping[Knob, Value], retire: frozenset[str], limit_s: float) -> Apply:

@@ -153,16 +153,16 @@ def test_the_way_that_answers_is_asked_again(store: StatusStore) -> None:
 def test_tasks_are_seen_without_an_open_page(tmp_path: Path) -> None:
     program = tmp_path / "app.py"
     program.write_text(APP)
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, program, tmp_path, json.dumps(CLOSED_PAGES)],
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
-    lines = [line.split(" ", 2)[1:] for line in ran.stdout.splitlines() if line.startswith("REPORT ")]
+    lines = [line.split(" ", 2)[1:] for line in result.stdout.splitlines() if line.startswith("REPORT ")]
     answers = {name: json.loads(text) for name, text in lines}
-    assert answers.keys() == CLOSED_PAGES.keys(), ran.stderr[-3000:]
+    assert answers.keys() == CLOSED_PAGES.keys(), result.stderr[-3000:]
     for answer in answers.values():
         assert answer["way"] == "the driver's status store"
         assert len(answer["rows"]) == len(answer["workers"]) >= 2, answer["failed"]

@@ -120,7 +120,7 @@ def _run_ivy(jars: list[Jar], place: Path) -> str:
     pattern = str(place / "[organisation]-[artifact]-[revision].[ext]")
     options = ["-ivy", str(wishes), "-cache", str(place / "cache"), "-types", "jar", "bundle", "-retrieve", pattern]
     try:
-        ran = subprocess.run(
+        result = subprocess.run(
             [*command, *options],
             capture_output=True,
             text=True,
@@ -130,7 +130,7 @@ def _run_ivy(jars: list[Jar], place: Path) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"no answer within {_LIMIT_S:.0f} s"
-    return ran.stdout + ran.stderr
+    return result.stdout + result.stderr
 
 
 def _as_ivy(jars: Iterable[Jar]) -> str:

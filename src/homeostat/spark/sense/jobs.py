@@ -118,6 +118,6 @@ def _settled_attempts(
             status.stage_with_tasks(number) if whole else [(attempt, TaskList()) for attempt in status.stage(number)]
         )
         if not any(attempt.open for attempt, _ in attempts) or time.monotonic() > deadline:
-            ran = [(attempt, tasks) for attempt, tasks in attempts if attempt.ran]
-            return ran if whole else [(attempt, read_attempt(status, attempt)) for attempt, _ in ran]
+            attempts = [(attempt, tasks) for attempt, tasks in attempts if attempt.ran]
+            return attempts if whole else [(attempt, read_attempt(status, attempt)) for attempt, _ in attempts]
         time.sleep(_SETTLE_POLL_S)
