@@ -109,7 +109,7 @@ def local_path(location: str) -> Path:
 
 
 def real_location(location: str) -> str:
-    """Return the location without links, `.` and `..`, so that a place has one name whatever leads to it."""
+    """Return the location without links, `.` and `..`, so that a place has one name, however it is reached."""
     if not is_local(location):
         return location.rstrip("/") or location
     path = os.path.realpath(local_path(location))

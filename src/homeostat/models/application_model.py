@@ -178,7 +178,7 @@ def application_model(view: View) -> ApplicationModel | None:
 
 
 def size_assumptions(view: View, instances: Mapping[str, int]) -> tuple[str, ...]:
-    """Return what sizing components for so many instances or executors has to assume."""
+    """Return the assumptions of sizing components for these numbers of instances or executors."""
     if not view.micro_batch:
         flow = flow_model(view)
         return tuple(flow.assumptions(instances)) if flow is not None else ()

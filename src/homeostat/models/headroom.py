@@ -31,7 +31,7 @@ _PRIOR_GROWTH = ((0.0, -0.05), (0.5, 0.045), (0.9, 0.15), (0.95, 0.2), (0.99, 0.
 _PRIOR_OVER_S = 100.0
 # How many observations the prior counts for. With more, an application's own history counts later. A choice.
 _PRIOR_OBSERVATIONS = 60.0
-# The prior is represented by so many values. A choice.
+# The prior is represented by this many values. A choice.
 _PRIOR_VALUES = 200
 # The number of observations that show how restless the load is, and the width (ln) of the weight of moments that were
 # more or less restless. A narrower weight follows bursts sooner, but leaves fewer samples. Choices.
@@ -58,7 +58,7 @@ def growth(view: View) -> float:
 
 
 def worthwhile_share(violation_cost: float, instances: float) -> float:
-    """Return the quantile at which one more of so many instances costs as much as the violations that it avoids.
+    """Return the quantile at which one more instance than `instances` costs as much as the violations that it avoids.
 
     `violation_cost` is what a second of violation costs, in seconds of all instances together.
 

@@ -91,7 +91,7 @@ class Operator:
     most: int = 0
 
     def saturation_per_s(self, instances: int) -> float:
-        """Return the capacity with so many instances: measured if the component has run with them, else computed."""
+        """Return the capacity with this many instances: measured if the component has run with them, else computed."""
         if instances in self.measured:
             return self.measured[instances]
         uneven = self.shares.with_instances(instances) if self.shares is not None else 1.0
@@ -181,7 +181,7 @@ class FlowModel:
         )
 
     def assumptions(self, counts: Mapping[str, int]) -> Iterator[str]:
-        """Yield what a prediction for these numbers of instances has to assume."""
+        """Yield the assumptions of a prediction for these numbers of instances."""
         scaled_operators = [o for o in self.operators if counts.get(o.name, o.instances) != o.instances]
         for operator in scaled_operators:
             if operator.shares is not None and not operator.shares.is_known:

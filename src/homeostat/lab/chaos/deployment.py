@@ -152,7 +152,7 @@ class Deployment:
             time.sleep(LOOK_AGAIN_S)
 
     def wait(self, condition: Callable[[], bool], limit_s: float) -> bool:
-        """Whether the condition came true within so many seconds of patience: see `PatienceClock`."""
+        """Whether the condition came true within this many seconds of patience: see `PatienceClock`."""
         until_s = self.patience() + limit_s
         while not condition():
             if self.patience() > until_s:

@@ -148,7 +148,7 @@ def _load(control: str, number: int = 0) -> Begin:
 
 
 def _bound(scene: Scene, share: float) -> End:
-    """Admit only so many rows per trigger, as a share of those that arrive."""
+    """Limit the rows per trigger to a share of those that arrive."""
     path, shape = scene.place.directory / CONTROL, scene.place.shape
     write_control(path, rows_per_trigger=max(1, round(share * shape.rate_per_s * shape.trigger_s)))
     return lambda: write_control(path, rows_per_trigger=0)

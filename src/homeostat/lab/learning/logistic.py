@@ -6,7 +6,7 @@ import numpy as np
 
 from homeostat.core.observation import Array
 
-# Newton's method ends when no weight moves by more than this, or after so many steps. A handful is usual.
+# Newton's method ends when no weight moves by more than this, or after this many steps. A handful is usual.
 _ENOUGH, _MOST_STEPS = 1e-6, 60
 # The odds of one example are bounded, so that the exponential stays finite.
 _LARGEST = 30.0

@@ -57,7 +57,7 @@ def expected_batch_s(
     now: Disturbance = CALM,
     slowness: Mapping[int, float] | None = None,
 ) -> float:
-    """The time of a batch of so many rows. `slowness` is how many times slower an executor is, by its number."""
+    """The time of a batch of this many rows. `slowness` is how many times slower an executor is, by its number."""
     engine, taken_rows = application.engine, application.rows_by_source(rows)
     rows_by_stage = stage_rows(application.components, taken_rows, application.partitions)
     slots = _slots(application, executors, now, slowness or {})

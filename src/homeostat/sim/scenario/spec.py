@@ -56,7 +56,7 @@ class ComponentSpec:
     stateful: bool = False
 
     def rows_out(self, rows: Array) -> Array:
-        """The rows that tasks with so many rows send on."""
+        """The rows that tasks send on, given the rows that they read."""
         sent_rows: Array = self.selectivity * rows * np.maximum(rows, 1.0) ** (self.combining - 1.0)
         return sent_rows
 
@@ -179,7 +179,7 @@ class DataflowSpec:
 class MicrobatchSpec:
     """Tasks on shared slots, batch by batch.
 
-    The tasks of a whole run take longer or shorter by one log-normal factor, for whatever else the machines do. Its
+    The tasks of a whole run take longer or shorter by one log-normal factor, for the other work of the machines. Its
     logarithm has the standard deviation `run_sigma`. The driver starts one task at a time and needs `dispatch_s` for
     each.
 
