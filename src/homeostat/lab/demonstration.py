@@ -249,7 +249,7 @@ class Performance:
         write_control(self.directory / "control" / f"{NAME}.json", load=load)
 
     def go_on(self, elapsed_s: float, began_s: float) -> None:
-        """Read the log, and do what the plan has for this moment."""
+        """Read the log, and carry out the plan for this moment."""
         fresh = self._follower.new()
         self._records += fresh
         self.points += points_of((r for r in fresh if r.at_s > began_s), began_s, self.plan.load_at)

@@ -1,4 +1,4 @@
-"""Runs an experiment on real Spark: an application, a load, faults at given times, and what the loop did."""
+"""Runs an experiment on real Spark: an application, a load, faults at given times, and the actions of the loop."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class BatchParts:
         return sum(stage.seconds for stage in self.stages if stage.name == component)
 
     def of_interval(self, arrival_per_s: float) -> float:
-        """The time that the batch would take with the rows of one trigger interval, as a share of what it took.
+        """The time that the batch would take with the rows of one trigger interval, as a share of its real time.
 
         1 if it is not known, or if no more rows were read than arrive in an interval.
         """

@@ -232,7 +232,8 @@ class BatchModel:
         return median(self.durations_s(rows, setup))
 
     def critical_path(self, rows: float, setup: Setup) -> CriticalPath:
-        """Return what is left of a batch when every task has a slot, and how many executors nearly reach that."""
+        """Return the time of a batch that remains when every task has a slot, and how many executors nearly reach that
+        time."""
         widest = max((stage.tasks(setup) for stage in self.stages), default=1)
         most = math.ceil(widest / self.slots)
         enough = self._enough(rows, setup, most)

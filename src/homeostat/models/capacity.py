@@ -115,7 +115,7 @@ def level(series: Array, last: int = RECENT) -> float:
 
 
 def peak(series: Array, last: int = PEAKS_OVER) -> float:
-    """Return what a series rarely exceeds. The planned headroom is larger than this for ordinary noise."""
+    """Return a value that a series rarely exceeds. With ordinary noise, the planned headroom is larger."""
     recent = series[np.isfinite(series)][-last:]
     return numpy_quantile(np.sort(recent), PEAK_QUANTILE) if len(recent) else 0.0
 

@@ -136,7 +136,7 @@ class Referee:
         self.trajectory = [replace(each, needless=each.needless or each.id in growing_ids) for each in self.trajectory]
 
     def _needless(self, record: Record, action: ActionContent) -> bool:
-        """Whether the run would have done as well without it, by what was true and not by what was measured.
+        """Whether the run would have done as well without it, according to the truth and not to the measurements.
 
         A plan is needless if one of its parts is.
         """

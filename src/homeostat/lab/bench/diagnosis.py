@@ -40,7 +40,7 @@ _BINS = 10
 
 @dataclass(slots=True)
 class Score:
-    """One run: what was right at the end, what was wrong, when the cause was first named, and what was proposed.
+    """One run: the right and the wrong diagnoses at its end, when the cause was first named, and the proposals.
 
     `batches_until_right` has a number for each fault, in the same order for every policy; infinity if it was never
     named. A run that is `too_short` had too few batches after its fault to be scored.

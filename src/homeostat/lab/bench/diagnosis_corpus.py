@@ -38,7 +38,7 @@ _STOOD = 3
 
 
 def score_run(directory: Path, label: Label, policy: Policy) -> Score:
-    """Play the run to the policy, and compare its diagnoses with what was injected."""
+    """Play the run to the policy, and compare its diagnoses with the injected faults."""
     cycles = [(batch, trace.diagnoses) for batch, trace in played_batches(directory, label, policy)]
     run = Score(clean=label.clean)
     for fault in (each for each in label.faults if _is_asked_for(each, label)):
@@ -54,7 +54,7 @@ def score_run(directory: Path, label: Label, policy: Policy) -> Score:
 
 
 def played_batches(directory: Path, label: Label, policy: Policy) -> Iterator[tuple[int, Trace]]:
-    """Each batch of the run, and what the policy made of it."""
+    """Each batch of the run, and the trace of the policy for it."""
     topology, observed = observations(directory, label)
     values = {EXECUTORS_KNOB: label.executors}
     capabilities = Capabilities({EXECUTORS_KNOB: KnobSpec(1, 100, live=True, apply_s=30.0, cost=1.0)})

@@ -58,7 +58,7 @@ TAIL_LINES = 8
 
 @dataclass
 class Deployment:
-    """Starts the command in `home`, starts it again whenever it ends, and reads what it leaves in its files."""
+    """Starts the command in `home`, starts it again whenever it ends, and reads its files."""
 
     home: Path
     disk: SmallDisk

@@ -1,4 +1,4 @@
-"""Faults of the manager and of what it needs: its clock, the REST API, the log, the sink, and being the only one."""
+"""Faults of the manager and of its surroundings: its clock, the REST API, the log, the sink, and a second manager."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Plant(Protocol):
     def finish(self, now_s: float) -> None: ...
 
     def abandon(self, now_s: float) -> None:
-        """Restore what was before the change began."""
+        """Restore the state before the change."""
         ...
 
 

@@ -96,7 +96,7 @@ class Disturbance:
         return gc_share(self.driver_heap)
 
     def with_changelog(self, commit_share: float) -> Disturbance:
-        """A commit writes what the batch changed, and this share of its fixed cost remains."""
+        """A commit writes only the changes of the batch, and this share of its fixed cost remains."""
         tasks = tuple(
             (name, burden.with_changelog(commit_share) if burden.stores else burden) for name, burden in self.tasks
         )
