@@ -40,7 +40,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     code: int
     out: str
     err: str
@@ -50,7 +50,7 @@ class Ran(NamedTuple):
         return json.loads(self.out)
 
 
-Homeostat = Callable[..., Ran]
+Homeostat = Callable[..., CommandResult]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,10 +69,10 @@ def homeostat(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: p
     monkeypatch.delenv("HOMEOSTAT_STORE", raising=False)
     monkeypatch.delenv("HOMEOSTAT_DEBUG", raising=False)
 
-    def call(*arguments: object) -> Ran:
+    def call(*arguments: object) -> CommandResult:
         capsys.readouterr()  # drop what was printed before
         code = run([str(argument) for argument in arguments])
-        return Ran(code, *capsys.readouterr())
+        return CommandResult(code, *capsys.readouterr())
 
     return call
 

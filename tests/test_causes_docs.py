@@ -51,10 +51,10 @@ def table() -> str:
 
 
 def test_the_page_lists_every_cause_as_it_is_declared() -> None:
-    shown = TABLE.search(PAGE.read_text(encoding="utf-8"))
-    assert shown is not None
-    assert shown[0] == table()
-    assert all(f"| `{name}` |" in shown[0] for name in (causes.UNDER_PROVISIONED, causes.UNSCALABLE_STATE))
+    match = TABLE.search(PAGE.read_text(encoding="utf-8"))
+    assert match is not None
+    assert match[0] == table()
+    assert all(f"| `{name}` |" in match[0] for name in (causes.UNDER_PROVISIONED, causes.UNSCALABLE_STATE))
 
 
 if __name__ == "__main__":

@@ -170,15 +170,15 @@ def test_the_policy_is_built_with_what_was_set(folder: Path) -> None:
 
 def test_show_tells_each_value_as_one_would_write_it_and_its_origin(folder: Path) -> None:
     _file(folder / "homeostat.toml", '[guards]\ncooldown = "90 s"\n')
-    shown = config.show(None, {"HOMEOSTAT_MODE": "observe"}, {"loop": {"act_above": "70 %"}})
-    assert [key for key, _, _ in shown] == list(ENTRIES)
-    assert {row for row in shown if row[2] != "default"} == {
+    rows = config.show(None, {"HOMEOSTAT_MODE": "observe"}, {"loop": {"act_above": "70 %"}})
+    assert [key for key, _, _ in rows] == list(ENTRIES)
+    assert {row for row in rows if row[2] != "default"} == {
         ("mode", "observe", "HOMEOSTAT_MODE"),
         ("guards.cooldown", "90 s", "homeostat.toml:2"),
         ("loop.act_above", "70 %", "--set loop.act_above"),
     }
-    assert ("guards.confirm", "5 min", "default") in shown
-    assert ("objective.throughput", None, "default") in shown
+    assert ("guards.confirm", "5 min", "default") in rows
+    assert ("objective.throughput", None, "default") in rows
 
 
 @pytest.mark.parametrize(
@@ -353,14 +353,14 @@ def test_a_file_that_is_named_must_be_there(folder: Path) -> None:
 
 def _keys(text: str) -> list[tuple[int, tuple[str, ...]]]:
     """Line and path of every key of a file that `written` has made."""
-    found: list[tuple[int, tuple[str, ...]]] = []
+    keys: list[tuple[int, tuple[str, ...]]] = []
     section: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("["):
             section = (line.strip("[]"),)
         else:
-            found.append((number, (*section, line.split(" = ")[0])))
-    return found
+            keys.append((number, (*section, line.split(" = ")[0])))
+    return keys
 
 
 def _file(path: Path, text: str) -> Path:

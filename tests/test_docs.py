@@ -251,8 +251,8 @@ def paste() -> None:
 
             def current(match: re.Match[str], folder: str = folder) -> str:
                 words = [str(program), *shlex.split(match[1])[1:]]
-                ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-                return f"$ {match[1]}\n{ran.stdout}"
+                result = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+                return f"$ {match[1]}\n{result.stdout}"
 
             page.write_text(TRANSCRIPT.sub(current, page.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -7,8 +7,8 @@ from homeostat.spark_errors import first_line, given_up, java_reason
 
 
 def test_the_cause_is_reported_without_ids_and_plans() -> None:
-    said = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: no room\n=== Plan ===\nScan"
-    assert first_line(RuntimeError(said)) == "no room"
+    message = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: no room\n=== Plan ===\nScan"
+    assert first_line(RuntimeError(message)) == "no room"
     python = "in the proxy: Traceback (most recent call last):\n  File 'a.py'\nValueError: no\n\tat py4j"
     assert first_line(RuntimeError(python)) == "ValueError: no"
     java = "An error occurred while calling o7.start.\n: java.lang.IllegalStateException: no\n\tat Query.start"

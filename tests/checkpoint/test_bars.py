@@ -48,10 +48,10 @@ def test_a_command_has_a_bar_beside_its_answer(
 ) -> None:
     sit_at_a_terminal(monkeypatch)
     checkpoint = checkpoint_of("counts")
-    ran = homeostat("state", *(word.format(checkpoint) for word in arguments), "--json")
-    assert ran.code == 0, ran
-    assert what in ran.err
-    assert ran.json
+    result = homeostat("state", *(word.format(checkpoint) for word in arguments), "--json")
+    assert result.code == 0, result
+    assert what in result.err
+    assert result.json
 
 
 def test_the_bar_counts_the_tasks_that_are_done(
@@ -59,7 +59,7 @@ def test_the_bar_counts_the_tasks_that_are_done(
 ) -> None:
     sit_at_a_terminal(monkeypatch)
     doors = [str(tmp_path / str(number)) for number in range(2)]
-    seen: list[str] = []
+    outputs: list[str] = []
 
     def wait_for_door(door: str) -> int:
         while not Path(door).exists():
@@ -67,8 +67,8 @@ def test_the_bar_counts_the_tasks_that_are_done(
         return 1
 
     def is_shown(words: str) -> bool:
-        seen.append(capsys.readouterr().err)
-        return words in "".join(seen)
+        outputs.append(capsys.readouterr().err)
+        return words in "".join(outputs)
 
     with working(spark, "waiting"), ThreadPoolExecutor(1) as beside:
         waiting = beside.submit(lambda: spark.sparkContext.parallelize(doors, 2).map(wait_for_door).count())

@@ -33,10 +33,10 @@ def total(batch: int) -> int:
 
 def test_diff_between_batches(spark: SparkSession, checkpoint_of: CheckpointOf) -> None:
     checkpoint = opened(checkpoint_of("counts"))
-    (found,) = compare.diff(spark, compare.Side(checkpoint, 1), compare.Side(checkpoint, 3), None, 5)
-    assert found.counts == {"added": 0, "removed": 0, "changed": 11}
-    assert len(found.examples.rows) == 5
-    first = found.examples.rows[0]
+    (difference,) = compare.diff(spark, compare.Side(checkpoint, 1), compare.Side(checkpoint, 3), None, 5)
+    assert difference.counts == {"added": 0, "removed": 0, "changed": 11}
+    assert len(difference.examples.rows) == 5
+    first = difference.examples.rows[0]
     assert (first["change"], json.loads(first["key"])) == ("changed", {"word": "w01"})
     assert [*json.loads(first["before"])["value"].values()] == [total(1)]
     assert [*json.loads(first["after"])["value"].values()] == [total(3)]
@@ -45,9 +45,9 @@ def test_diff_between_batches(spark: SparkSession, checkpoint_of: CheckpointOf) 
 def test_diff_between_checkpoints(spark: SparkSession, checkpoint_of: CheckpointOf) -> None:
     """The same query on the other backend: nothing differs; at another batch of a join, keys are added."""
     one, other = opened(checkpoint_of("counts")), opened(checkpoint_of("counts-hdfs"))
-    (found,) = compare.diff(spark, compare.Side(one), compare.Side(other), None, 5)
-    assert set(found.counts.values()) == {0}
-    assert found.examples.rows == ()
+    (difference,) = compare.diff(spark, compare.Side(one), compare.Side(other), None, 5)
+    assert set(difference.counts.values()) == {0}
+    assert difference.examples.rows == ()
     pairs = opened(checkpoint_of("pairs"))
     left, right = compare.diff(spark, compare.Side(pairs, 0), compare.Side(pairs), None, 5)
     assert left.view == "left_side"

@@ -108,11 +108,11 @@ def test_damage_is_named(case: str, checkpoint_of: CheckpointOf) -> None:
     root = checkpoint_of(kind)
     damage(root / path)
     before = content(root)
-    found = find_damage(open_checkpoint(str(root)))
+    damages = find_damage(open_checkpoint(str(root)))
     expected = path.rpartition("/")[0] if words == "behind" else path
-    assert [each for each in found if each.path.startswith(expected) and words in each.what], found
-    assert all(each.follows and each.fix for each in found)
-    with pytest.raises(DamagedError, match=found[0].path):
+    assert [each for each in damages if each.path.startswith(expected) and words in each.what], damages
+    assert all(each.follows and each.fix for each in damages)
+    with pytest.raises(DamagedError, match=damages[0].path):
         require_sound(open_checkpoint(str(root)))
     assert content(root) == before
 
@@ -122,11 +122,11 @@ def test_a_file_that_a_snapshot_shares_is_missing_or_cut(checkpoint_of: Checkpoi
     table = min((root / "state/0/0/SSTs").glob("*.sst"))
     whole = table.read_bytes()
     table.write_bytes(whole[:-1])
-    (found,) = find_damage(open_checkpoint(str(root)), 1)
-    assert found.what == f"has {len(whole) - 1} bytes instead of {len(whole)}, but 2.zip needs it"
+    (damage,) = find_damage(open_checkpoint(str(root)), 1)
+    assert damage.what == f"has {len(whole) - 1} bytes instead of {len(whole)}, but 2.zip needs it"
     table.unlink()
-    (found,) = find_damage(open_checkpoint(str(root)), 1)
-    assert (found.path, found.what) == (f"state/0/0/SSTs/{table.name}", "is missing, but 2.zip needs it")
+    (damage,) = find_damage(open_checkpoint(str(root)), 1)
+    assert (damage.path, damage.what) == (f"state/0/0/SSTs/{table.name}", "is missing, but 2.zip needs it")
 
 
 def test_a_processor_that_was_moved_has_lost_its_schema(checkpoint_of: CheckpointOf) -> None:
@@ -135,10 +135,10 @@ def test_a_processor_that_was_moved_has_lost_its_schema(checkpoint_of: Checkpoin
     for noted in (root / "state/0/_metadata/v2").glob("[0-9]*"):
         noted.write_text(noted.read_text().replace("/_stateSchema/", "/_elsewhere/"))
         forget_sums(noted)
-    (found,) = find_damage(open_checkpoint(str(root)))
-    assert found.path == "state/0/_metadata"
-    assert "refers to the schema file" in found.what
-    assert "if the checkpoint was moved, move it back" in found.fix
+    (damage,) = find_damage(open_checkpoint(str(root)))
+    assert damage.path == "state/0/_metadata"
+    assert "refers to the schema file" in damage.what
+    assert "if the checkpoint was moved, move it back" in damage.fix
 
 
 def test_hadoop_sees_the_same(spark: SparkSession, checkpoint_of: CheckpointOf) -> None:
@@ -147,9 +147,9 @@ def test_hadoop_sees_the_same(spark: SparkSession, checkpoint_of: CheckpointOf) 
     assert find_damage(checkpoint) == []
     flip(root / "state/0/1/4.changelog")
     (root / "commits" / "1").unlink()
-    found = {each.path: each.what for each in find_damage(checkpoint)}
-    assert found.pop("commits/1") == "is missing"
-    assert found.popitem()[1].startswith("cannot be read: ")
+    what_by_path = {each.path: each.what for each in find_damage(checkpoint)}
+    assert what_by_path.pop("commits/1") == "is missing"
+    assert what_by_path.popitem()[1].startswith("cannot be read: ")
 
 
 def test_logs_that_lost_their_end_leave_the_state_ahead(checkpoint_of: CheckpointOf) -> None:
@@ -157,9 +157,9 @@ def test_logs_that_lost_their_end_leave_the_state_ahead(checkpoint_of: Checkpoin
     for log in ("offsets", "commits"):
         for batch in (2, 3):
             (root / log / str(batch)).unlink()
-    found = find_damage(open_checkpoint(str(root)))
-    assert {each.path for each in found} == {f"state/0/{partition}/4.changelog" for partition in range(3)}
-    assert {each.what for each in found} == {"is ahead: no batch after 1 was started"}
+    damages = find_damage(open_checkpoint(str(root)))
+    assert {each.path for each in damages} == {f"state/0/{partition}/4.changelog" for partition in range(3)}
+    assert {each.what for each in damages} == {"is ahead: no batch after 1 was started"}
 
 
 def test_an_open_batch_is_no_damage(checkpoint_of: CheckpointOf) -> None:

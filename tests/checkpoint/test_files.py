@@ -31,8 +31,8 @@ def test_what_is_written_is_read_and_listed(files: Files, tmp_path: Path) -> Non
     assert files.read(f"{root}/two.txt") == bytes(range(256))
     assert files.tail(f"{root}/two.txt", 2) == b"\xfe\xff"
     assert files.tail(f"{root}/a/one.txt", 100) == b"second"
-    shown = [entry for entry in files.entries(root) if not entry.name.startswith(".")]
-    assert [(entry.name, entry.directory) for entry in shown] == [("a", True), ("two.txt", False)]
+    visible_entries = [entry for entry in files.entries(root) if not entry.name.startswith(".")]
+    assert [(entry.name, entry.directory) for entry in visible_entries] == [("a", True), ("two.txt", False)]
     walked = {entry.name: entry.size for entry in files.walk(root) if not entry.name.rpartition("/")[2].startswith(".")}
     assert walked == {"a/one.txt": 6, "two.txt": 256}
     assert files.checksum(f"{root}/two.txt") == hashlib.sha256(bytes(range(256))).hexdigest()

@@ -26,12 +26,12 @@ def test_the_largest_part_over_the_mean_one(
     at = Checkpoint(str(checkpoint_of(kind)), LocalFiles())
     (sizes,) = raw_rows.partition_sizes(spark, at, at.batches().finished).values()
 
-    found = read_balance(spark, at)
+    balance = read_balance(spark, at)
 
-    assert found is not None
-    assert found.imbalance[PARTITIONS] == pytest.approx(max(rows for rows, _ in sizes) / (WORDS / PARTITIONS))
-    assert found.imbalance[1] == 1.0
-    assert max(found.imbalance) >= 4 * PARTITIONS
+    assert balance is not None
+    assert balance.imbalance[PARTITIONS] == pytest.approx(max(rows for rows, _ in sizes) / (WORDS / PARTITIONS))
+    assert balance.imbalance[1] == 1.0
+    assert max(balance.imbalance) >= 4 * PARTITIONS
 
 
 def test_a_query_that_has_done_no_batch_has_no_keys(spark: SparkSession, tmp_path: Path) -> None:

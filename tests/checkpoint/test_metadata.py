@@ -72,11 +72,11 @@ def test_the_partitions_are_those_of_the_batch_not_those_it_began_with(checkpoin
 
 
 def test_variables_of_a_processor(checkpoint_of: CheckpointOf) -> None:
-    known = opened(checkpoint_of("processor")).operator(0)
+    operator = opened(checkpoint_of("processor")).operator(0)
     assert {Variable("total", "ValueState"), Variable("amounts", "ListState"), Variable("seen", "MapState")} <= {
-        *known.variables
+        *operator.variables
     }
-    assert known.time_mode == "EventTime"
+    assert operator.time_mode == "EventTime"
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:

@@ -82,17 +82,17 @@ def test_what_spark_2_4_did_not_write_is_asked_for(state: Homeostat, checkpoint_
     path = checkpoint_of("counts-hdfs")
     expected = state("show", path, "--json").json
     as_spark_2_4(path)
-    shown = state("ls", path)
-    assert shown.code == 0, shown.err
-    assert "written by     Spark 2.4" in shown.out
-    assert "did not store the schema of the state" in shown.out
+    result = state("ls", path)
+    assert result.code == 0, result.err
+    assert "written by     Spark 2.4" in result.out
+    assert "did not store the schema of the state" in result.out
     refused = state("show", path)
     assert refused.code == 2
     assert "--schema" in refused.err
     schema = "key STRUCT<word: STRING>, value STRUCT<sum: BIGINT>"
-    given = state("show", path, "--schema", schema, "--json").json
-    assert sorted(map(str, given["rows"])) == sorted(map(str, expected["rows"]))
-    assert len(given["rows"]) == WORDS
+    answer = state("show", path, "--schema", schema, "--json").json
+    assert sorted(map(str, answer["rows"])) == sorted(map(str, expected["rows"]))
+    assert len(answer["rows"]) == WORDS
     total = state("query", path, "SELECT count(*) AS words FROM state", "--schema", schema, "--json").json
     assert total["rows"] == [{"words": WORDS}]
     assert not list((path / "state").rglob("_metadata")), "the checkpoint was changed"
@@ -109,8 +109,8 @@ def test_the_wrong_schema_of_a_deduplication_is_not_believed(spark: SparkSession
     schema.with_name(".schema.crc").unlink(missing_ok=True)
     with pytest.raises(ConfigError, match="stored the schema of the rows"):
         state_reader.show(spark, opened(path), None, None, ALL)
-    given = GivenSchema("key STRUCT<word: STRING>, value STRUCT<__dummy__: VOID>")
-    with completed(opened(path), spark, [given]) as checkpoint:
+    own_schema = GivenSchema("key STRUCT<word: STRING>, value STRUCT<__dummy__: VOID>")
+    with completed(opened(path), spark, [own_schema]) as checkpoint:
         assert sorted(map(str, state_reader.show(spark, checkpoint, None, None, ALL).rows)) == expected
 
 

@@ -36,12 +36,12 @@ def checkpoint(path: Path, files: LocalFiles | None = None) -> Checkpoint:
 def rows(spark: SparkSession, at: Checkpoint) -> dict[str, list[str]]:
     """Every row of every table as Spark's public reader shows it, without its partition."""
     batch = at.batches().finished
-    found = {}
+    rows_by_view = {}
     with state_reader.in_the_format_of(spark, at, batch):
         for each in tables(at, batch):
             frame = state_reader.table(spark, at, each, batch).drop("partition_id")
-            found[each.view] = sorted(str(row.asDict(recursive=True)) for row in frame.collect())
-    return found
+            rows_by_view[each.view] = sorted(str(row.asDict(recursive=True)) for row in frame.collect())
+    return rows_by_view
 
 
 @pytest.mark.parametrize("kind", REPARTITIONED)
@@ -51,7 +51,7 @@ def test_the_same_rows_lie_where_they_were_foretold(
     at = checkpoint(checkpoint_of(kind))
     before, batch = rows(spark, at), at.batches().finished
     keys = raw_rows.keys(spark, at, batch)
-    assert sum(int(found.rows.sum()) for found in keys.values()) >= sum(map(len, before.values())) > 0
+    assert sum(int(store_keys.rows.sum()) for store_keys in keys.values()) >= sum(map(len, before.values())) > 0
     digests = raw_rows.digests(spark, at, batch)
     assert all(digest.misplaced == 0 for digest in digests.values())
     done = rescale.rescale(spark, at, MORE)
@@ -71,8 +71,8 @@ def rows_by_partition(spark: SparkSession, at: Checkpoint) -> tuple[int, ...]:
     batch = at.batches().finished
     (only,) = tables(at, batch)
     counts = state_reader.table(spark, at, only, batch).groupBy("partition_id").count().collect()
-    found = {row["partition_id"]: row["count"] for row in counts}
-    return tuple(found.get(partition, 0) for partition in range(at.state_partitions() or 0))
+    count_by_partition = {row["partition_id"]: row["count"] for row in counts}
+    return tuple(count_by_partition.get(partition, 0) for partition in range(at.state_partitions() or 0))
 
 
 class CrashError(BaseException):

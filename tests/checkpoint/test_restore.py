@@ -72,7 +72,7 @@ def test_a_crash_while_putting_back_leaves_the_old_or_the_new_but_nothing_betwee
     new = tree(root)
     write_batch(root, 2)
     old = tree(root)
-    seen = []
+    is_new = []
     pristine = tmp_path / "pristine"
     shutil.copytree(tmp_path, pristine, ignore=shutil.ignore_patterns("pristine"))
 
@@ -86,11 +86,11 @@ def test_a_crash_while_putting_back_leaves_the_old_or_the_new_but_nothing_betwee
         restore.finish(checkpoint(root))
         assert tree(root) in (old, new)
         assert not [path for path in tmp_path.iterdir() if path.name not in ("ckpt", "ckpt.savepoints", "pristine")]
-        seen.append(tree(root) == new)
+        is_new.append(tree(root) == new)
         again()
     assert tree(root) == new
-    assert seen == sorted(seen)  # from some step on it goes forward
-    assert {*seen} == {False, True}
+    assert is_new == sorted(is_new)  # from some step on it goes forward
+    assert {*is_new} == {False, True}
 
 
 def test_through_a_link_the_real_checkpoint_is_restored(root: Path) -> None:

@@ -25,8 +25,8 @@ def state(homeostat: Homeostat) -> Homeostat:
 def test_ls(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     path = checkpoint_of("processor")
     (path / "commits" / "3").unlink()
-    ran = state("ls", path)
-    assert ran.code == 0, ran.err
+    result = state("ls", path)
+    assert result.code == 0, result.err
     for words in (
         "batches kept   0 to 2",
         "last batch     3 was started but not committed; a restart repeats it",
@@ -34,51 +34,53 @@ def test_ls(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
         "written by     Spark 4.3 or later",
         "transformWithStateInPySparkExec, 3 partitions",
     ):
-        assert words in ran.out
-    tables = {line.split()[0]: line.split()[2:4] for line in ran.out.splitlines() if line and " value" not in line[:9]}
+        assert words in result.out
+    tables = {
+        line.split()[0]: line.split()[2:4] for line in result.out.splitlines() if line and " value" not in line[:9]
+    }
     assert tables["total"] == ["value", "12"]
     assert tables["amounts"] == ["list", "23"]
-    told = state("ls", path, "--json").json
-    assert (told["batch"], told["last_batch_committed"], told["damage"]) == (2, False, [])
-    assert {table["view"] for table in told["operators"][0]["tables"]} == {"total", "amounts", "seen", "timers"}
+    answer = state("ls", path, "--json").json
+    assert (answer["batch"], answer["last_batch_committed"], answer["damage"]) == (2, False, [])
+    assert {table["view"] for table in answer["operators"][0]["tables"]} == {"total", "amounts", "seen", "timers"}
 
 
 def test_show_and_query(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     path = checkpoint_of("counts")
-    shown = state("show", path, "--batch", 1, "--limit", 5)
-    assert shown.code == 0, shown.err
-    assert shown.out.splitlines()[0].split()[0] == "key.word"
-    assert len(shown.out.splitlines()) == 1 + 5
-    assert "5 rows from the state of batch 1; more rows exist, raise --limit to see them" in shown.err
-    asked = state("query", path, "SELECT count(*) AS words FROM state", "--json")
-    assert asked.json == {"batch": 3, "columns": ["words"], "rows": [{"words": 12}], "more": False}
+    result = state("show", path, "--batch", 1, "--limit", 5)
+    assert result.code == 0, result.err
+    assert result.out.splitlines()[0].split()[0] == "key.word"
+    assert len(result.out.splitlines()) == 1 + 5
+    assert "5 rows from the state of batch 1; more rows exist, raise --limit to see them" in result.err
+    answer = state("query", path, "SELECT count(*) AS words FROM state", "--json")
+    assert answer.json == {"batch": 3, "columns": ["words"], "rows": [{"words": 12}], "more": False}
     wrong = state("query", path, "SELEC 1")
     assert wrong.code == 2
     assert wrong.err.startswith("homeostat: SQL: [PARSE_SYNTAX_ERROR]")
 
 
 def test_top(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
-    ran = state("top", checkpoint_of("counts"), "--limit", 2)
-    assert ran.code == 0, ran.err
-    assert "The largest partitions after batch 3" in ran.out
-    assert '{"word":"w' in ran.out
-    told = state("top", checkpoint_of("counts"), "--json").json
-    assert sum(partition["rows"] for partition in told["partitions"]) == 12
+    result = state("top", checkpoint_of("counts"), "--limit", 2)
+    assert result.code == 0, result.err
+    assert "The largest partitions after batch 3" in result.out
+    assert '{"word":"w' in result.out
+    answer = state("top", checkpoint_of("counts"), "--json").json
+    assert sum(partition["rows"] for partition in answer["partitions"]) == 12
 
 
 def test_diff(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     path = checkpoint_of("counts")
-    ran = state("diff", f"{path}@1", path, "--limit", 1)
-    assert ran.code == 0, ran.err
-    assert "state: 0 added, 0 removed, 11 changed" in ran.out
-    assert "more keys differ; raise --limit" in ran.err
-    (told,) = state("diff", f"{path}@1", f"{path}@3", "--json").json
-    assert told["counts"]["changed"] == len(told["examples"]) == 11
+    result = state("diff", f"{path}@1", path, "--limit", 1)
+    assert result.code == 0, result.err
+    assert "state: 0 added, 0 removed, 11 changed" in result.out
+    assert "more keys differ; raise --limit" in result.err
+    (difference,) = state("diff", f"{path}@1", f"{path}@3", "--json").json
+    assert difference["counts"]["changed"] == len(difference["examples"]) == 11
 
 
 def test_changes(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
-    told = state("changes", checkpoint_of("counts"), "--from", 2, "--json").json
-    assert [row["batch_id"] for row in told["rows"]] == [2] * 11 + [3] * 11
+    answer = state("changes", checkpoint_of("counts"), "--from", 2, "--json").json
+    assert [row["batch_id"] for row in answer["rows"]] == [2] * 11 + [3] * 11
     refused = state("changes", checkpoint_of("counts"), "--from", 0)
     assert refused.code == 2
     assert "batch 0 wrote no file of changes" in refused.err
@@ -86,9 +88,9 @@ def test_changes(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
 
 def test_export(state: Homeostat, checkpoint_of: CheckpointOf, tmp_path: Path) -> None:
     path = checkpoint_of("pairs")
-    ran = state("export", path, tmp_path / "out")
-    assert ran.code == 0, ran.err
-    assert [line.split()[:2] for line in ran.out.splitlines()[1:]] == [["left_side", "23"], ["right_side", "23"]]
+    result = state("export", path, tmp_path / "out")
+    assert result.code == 0, result.err
+    assert [line.split()[:2] for line in result.out.splitlines()[1:]] == [["left_side", "23"], ["right_side", "23"]]
     assert list((tmp_path / "out" / "left_side").glob("*.parquet"))
     assert state("export", path, tmp_path / "out").code == 2
 
@@ -99,9 +101,9 @@ def test_damage_is_refused_before_anything_is_done(
     path = checkpoint_of("counts")
     (path / "state/0/1/3.changelog").unlink()
     for command in (["show", path], ["query", path, "SELECT 1"], ["top", path], ["export", path, tmp_path / "out"]):
-        ran = state(*command)
-        assert (ran.code, ran.out) == (3, "")
-        assert "state/0/1/3.changelog is missing" in ran.err
+        result = state(*command)
+        assert (result.code, result.out) == (3, "")
+        assert "state/0/1/3.changelog is missing" in result.err
     assert not (tmp_path / "out").exists()
     assert "state/0/1/3.changelog" in state("ls", path).out
 
@@ -109,25 +111,25 @@ def test_damage_is_refused_before_anything_is_done(
 def test_the_program_starts_a_session_of_its_own(masters: Callable[[str], Path]) -> None:
     command = [sys.executable, "-m", "homeostat.cli.main", "state", "query"]
     path = masters("counts") / "checkpoint"
-    ran = subprocess.run(
+    result = subprocess.run(
         [*command, str(path), "SELECT count(*) AS words FROM state", "--json"],
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
     )
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout)["rows"] == [{"words": 12}]
-    assert ran.stderr == ""
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["rows"] == [{"words": 12}]
+    assert result.stderr == ""
 
 
 def test_a_state_is_saved_rescaled_and_put_back(homeostat: Homeostat, checkpoint_of: CheckpointOf) -> None:
     checkpoint = checkpoint_of("counts")
     made = homeostat("state", "savepoint", checkpoint, "good", "--json")
     assert (made.code, made.json["name"], made.json["partitions"]) == (0, "good", 3)
-    seen = homeostat("state", "rescale", checkpoint, "--preview", "--partitions", 5, "--between", "2,6", "--json")
-    assert seen.code == 0, seen
-    assert len(seen.json["preview"]["operators"][0]["rows"]) == 5
-    assert 2 <= seen.json["best"]["partitions"] <= 6
+    preview = homeostat("state", "rescale", checkpoint, "--preview", "--partitions", 5, "--between", "2,6", "--json")
+    assert preview.code == 0, preview
+    assert len(preview.json["preview"]["operators"][0]["rows"]) == 5
+    assert 2 <= preview.json["best"]["partitions"] <= 6
     done = homeostat("state", "rescale", checkpoint, "--partitions", 5, "--json")
     assert (done.code, done.json["before"], done.json["partitions"]) == (0, 3, 5)
     names = [each["name"] for each in homeostat("state", "savepoints", checkpoint, "--json").json]
@@ -138,7 +140,7 @@ def test_a_state_is_saved_rescaled_and_put_back(homeostat: Homeostat, checkpoint
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["rescale", "{}"], "--partitions: the number of partitions is missing"),
         (["rescale", "{}", "--partitions", "3"], "the state already has 3 partitions"),
@@ -148,10 +150,10 @@ def test_a_state_is_saved_rescaled_and_put_back(homeostat: Homeostat, checkpoint
     ],
 )
 def test_what_is_wrong_is_one_line(
-    homeostat: Homeostat, checkpoint_of: CheckpointOf, arguments: list[str], said: str
+    homeostat: Homeostat, checkpoint_of: CheckpointOf, arguments: list[str], message: str
 ) -> None:
     checkpoint = checkpoint_of("counts")
-    ran = homeostat("state", *(word.format(checkpoint) for word in arguments))
-    assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
-    assert ran.err.count("\n") == 1
+    result = homeostat("state", *(word.format(checkpoint) for word in arguments))
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert result.err.count("\n") == 1

@@ -193,8 +193,8 @@ def run_query(spark: SparkSession, place: Place, kind: str) -> None:
     session.conf.set("spark.sql.shuffle.partitions", "3")
     session.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
     rows = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(place.source.as_uri())
-    wanted = QUERIES[kind](rows.withWatermark("at", "5 seconds"))
-    writer = wanted.writeStream.outputMode("append").option("checkpointLocation", place.checkpoint.location)
+    frame = QUERIES[kind](rows.withWatermark("at", "5 seconds"))
+    writer = frame.writeStream.outputMode("append").option("checkpointLocation", place.checkpoint.location)
     if place.sink == "files":
         writer = writer.format("json").option("path", str(place.out))
     else:
@@ -260,9 +260,9 @@ def feed_and_run(spark: SparkSession, place: Place, kind: str, count: int) -> No
 
 def _rescale(spark: SparkSession, place: Place, kind: str, chance: random.Random) -> None:
     there = place.checkpoint.state_partitions()
-    wanted = chance.choice([count for count in range(1, MOST_PARTITIONS + 1) if count != there])
-    told = str(place.out) if place.sink == "files" else ""
-    rescale.rescale(spark, place.checkpoint, wanted, verify=chance.random() < 0.7, sink=told, tell=place.note)
+    partitions = chance.choice([count for count in range(1, MOST_PARTITIONS + 1) if count != there])
+    sink = str(place.out) if place.sink == "files" else ""
+    rescale.rescale(spark, place.checkpoint, partitions, verify=chance.random() < 0.7, sink=sink, tell=place.note)
 
 
 def _savepoint(spark: SparkSession, place: Place, kind: str, chance: random.Random) -> None:
@@ -271,12 +271,12 @@ def _savepoint(spark: SparkSession, place: Place, kind: str, chance: random.Rand
 
 def _restore(spark: SparkSession, place: Place, kind: str, chance: random.Random) -> None:
     """The newest savepoint; it must be refused exactly if a sink has seen more than it holds."""
-    found = savepoints.list_savepoints(place.checkpoint)
-    if not found:
+    all_savepoints = savepoints.list_savepoints(place.checkpoint)
+    if not all_savepoints:
         return
-    ahead = restore.received_since(place.checkpoint, found[-1])
+    ahead = restore.received_since(place.checkpoint, all_savepoints[-1])
     try:
-        restore.restore(place.checkpoint, found[-1].name)
+        restore.restore(place.checkpoint, all_savepoints[-1].name)
         assert not ahead
     except HomeostatError:
         assert ahead
@@ -341,9 +341,9 @@ def play(spark: SparkSession, home: Path, seed: int, kind: str, sink: str, kills
         undisturbed = beside.submit(run_query, spark, reference, kind)
         kill_and_start_again(real, seed, kind, kills, home / "driver.log")
         undisturbed.result()
-    told = real.steps.read_text()
-    assert read_sink(spark, real) == read_sink(spark, reference) != [], told
-    assert read_state(spark, real) == read_state(spark, reference), told
+    steps = real.steps.read_text()
+    assert read_sink(spark, real) == read_sink(spark, reference) != [], steps
+    assert read_state(spark, real) == read_state(spark, reference), steps
 
 
 @pytest.mark.parametrize(("seed", "kind", "sink"), FEW)

@@ -42,17 +42,22 @@ def test_sums_at_any_batch(kind: str, batch: int, spark: SparkSession, checkpoin
     rows = state_reader.show(spark, opened(checkpoint_of(kind)), None, batch, ALL)
     assert rows.batch == batch
     assert not rows.more
-    found = {word: next(iter(value.values())) for word, value in by_word(rows).items()}
-    assert found == {word: total(batch) if word != "w00" else 1 for word in WORDS}
+    sums = {word: next(iter(value.values())) for word, value in by_word(rows).items()}
+    assert sums == {word: total(batch) if word != "w00" else 1 for word in WORDS}
 
 
 def test_the_description_of_a_checkpoint(spark: SparkSession, checkpoint_of: CheckpointOf) -> None:
-    found = state_reader.describe(spark, opened(checkpoint_of("counts")))
-    (operator,) = found.operators
+    description = state_reader.describe(spark, opened(checkpoint_of("counts")))
+    (operator,) = description.operators
     (table,) = operator.tables
-    assert (found.backend, found.codec, found.batch, found.kept) == ("RocksDB", "lz4", 3, (0, 1, 2, 3))
+    assert (description.backend, description.codec, description.batch, description.kept) == (
+        "RocksDB",
+        "lz4",
+        3,
+        (0, 1, 2, 3),
+    )
     assert (operator.name, operator.partitions) == ("stateStoreSave", 3)
-    assert 0 < operator.bytes == found.state_bytes
+    assert 0 < operator.bytes == description.state_bytes
     assert (table.view, table.rows, table.key) == ("state", len(WORDS), "struct<word:string>")
     assert sum(table.rows_by_partition.values()) == len(WORDS)
     assert "bigint" in table.value
@@ -70,8 +75,8 @@ def test_the_description_of_a_checkpoint(spark: SparkSession, checkpoint_of: Che
 def test_every_kind_of_operator_is_read(
     kind: str, rows: dict[str, int], spark: SparkSession, checkpoint_of: CheckpointOf
 ) -> None:
-    found = state_reader.describe(spark, opened(checkpoint_of(kind)))
-    assert {table.view: table.rows for operator in found.operators for table in operator.tables} == rows
+    description = state_reader.describe(spark, opened(checkpoint_of(kind)))
+    assert {table.view: table.rows for operator in description.operators for table in operator.tables} == rows
 
 
 def test_variables_of_a_processor(spark: SparkSession, checkpoint_of: CheckpointOf) -> None:
@@ -126,10 +131,10 @@ def test_a_batch_that_is_removed_while_it_is_read(spark: SparkSession, checkpoin
     commit, kept = path / "commits" / "3", path.parent / "commit-3"
     commit.rename(kept)
     checkpoint = opened(path)
-    asked: list[int] = []
+    batches: list[int] = []
 
     def read(batch: int) -> state_reader.Rows:
-        asked.append(batch)
+        batches.append(batch)
         if batch == 2:
             kept.rename(commit)
             for name in (f"{log}/{old}" for log in ("commits", "offsets") for old in range(3)):
@@ -138,7 +143,7 @@ def test_a_batch_that_is_removed_while_it_is_read(spark: SparkSession, checkpoin
         return state_reader.collect_rows(frame, batch, ALL)
 
     batch, rows = state_reader.at_one_batch(checkpoint, None, read)
-    assert asked == [2, 3]
+    assert batches == [2, 3]
     assert batch == rows.batch == 3
     assert len(rows.rows) == len(WORDS)
 

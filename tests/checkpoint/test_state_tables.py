@@ -33,7 +33,7 @@ def test_operators_and_their_tables(kind: str, operator: str, names: list[str], 
     checkpoint = opened(checkpoint_of(kind))
     assert checkpoint.has_state()
     assert checkpoint.operators() == [0]
-    known = checkpoint.operator(0)
-    assert (known.name, known.partitions) == (operator, PARTITIONS)
+    operator_info = checkpoint.operator(0)
+    assert (operator_info.name, operator_info.partitions) == (operator, PARTITIONS)
     assert sorted(table.view for table in tables(checkpoint)) == sorted(names)
-    assert list(known.stores) == [store for store in checkpoint.stores(0, 0) if store in known.stores]
+    assert list(operator_info.stores) == [store for store in checkpoint.stores(0, 0) if store in operator_info.stores]

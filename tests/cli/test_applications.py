@@ -64,20 +64,20 @@ def test_it_is_found_from_another_directory_and_that_is_said(homeostat: Homeosta
 
 def test_before_its_first_query_an_application_is_known(homeostat: Homeostat, tmp_path: Path) -> None:
     attached(tmp_path, "clicks")
-    ran = homeostat("status")
-    assert ran.code == 3
-    assert "no streaming query is running" in ran.out
-    assert f"process {os.getpid()}" in ran.out
+    result = homeostat("status")
+    assert result.code == 3
+    assert "no streaming query is running" in result.out
+    assert f"process {os.getpid()}" in result.out
 
 
 def test_of_several_elsewhere_one_must_be_chosen(homeostat: Homeostat, tmp_path: Path) -> None:
     first, second = (attached(tmp_path / "there", name, "words") for name in ("clicks", "orders"))
-    ran = homeostat("status")
-    assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert f"several applications are running on this machine (choose one: {first}, {second})" in ran.err
+    result = homeostat("status")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert f"several applications are running on this machine (choose one: {first}, {second})" in result.err
     assert homeostat("status", "--directory", second, "--json").json["directory"] == str(second)
-    ran = homeostat("log")
-    assert f"--store: several applications are running on this machine (choose one: {tmp_path}" in ran.err
+    result = homeostat("log")
+    assert f"--store: several applications are running on this machine (choose one: {tmp_path}" in result.err
 
 
 @pytest.mark.parametrize("named", ["option", "file", "configuration"])
@@ -89,15 +89,15 @@ def test_a_log_that_is_named_comes_first(homeostat: Homeostat, tmp_path: Path, n
     store.close()
     if named == "configuration":
         (tmp_path / "homeostat.toml").write_text('store = "own.sqlite"\n')
-    ran = homeostat("log", *(("--store", path) if named == "option" else ()))
-    assert (ran.code, ran.err) == (0, "")
-    assert "my own runs" in ran.out
+    result = homeostat("log", *(("--store", path) if named == "option" else ()))
+    assert (result.code, result.err) == (0, "")
+    assert "my own runs" in result.out
 
 
 def test_the_log_names_the_other_runs_on_stderr(homeostat: Homeostat, tmp_path: Path) -> None:
     attached(tmp_path, "clicks", "words", "orders")
-    ran = homeostat("log")
-    assert ran.err == "homeostat: showing run clicks/orders; --run chooses another: clicks/words\n"
+    result = homeostat("log")
+    assert result.err == "homeostat: showing run clicks/orders; --run chooses another: clicks/words\n"
     chosen = homeostat("log", "--run", "clicks/words")
     assert (chosen.code, chosen.err) == (0, "")
     assert "clicks/words runs" in chosen.out

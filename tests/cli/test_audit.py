@@ -24,8 +24,8 @@ def test_who_did_what_is_listed(homeostat: Homeostat, tmp_path: Path) -> None:
     store.close()
     content = AccessContent("sign-in", "alice", "operate", "10.0.0.1")
     AccessFile(log).append(Record.of("access-1", time.time() - 2, content, "alice signs in"))
-    ran = homeostat("audit", "--store", str(log), "--json")
-    assert [(line["who"], line["what"], line["answer"]) for line in json.loads(ran.out)] == [
+    result = homeostat("audit", "--store", str(log), "--json")
+    assert [(line["who"], line["what"], line["answer"]) for line in json.loads(result.out)] == [
         ("alice", "sign-in", ""),
         ("alice", "pause", "no answer yet"),
     ]

@@ -11,11 +11,11 @@ import pytest
 Homeostat = Callable[..., Any]
 
 
-def refused(ran: Any, *words: str) -> None:
-    assert ran.code == 2
-    assert ran.out == ""
-    assert "Traceback" not in ran.err
-    lines = ran.err.strip().splitlines()
+def refused(result: Any, *words: str) -> None:
+    assert result.code == 2
+    assert result.out == ""
+    assert "Traceback" not in result.err
+    lines = result.err.strip().splitlines()
     assert len(lines) == 1
     assert lines[0].startswith("homeostat: ")
     for word in words:
@@ -41,10 +41,10 @@ def test_a_wrong_scenario_is_refused_with_its_line(
     right = scenario.read_text()
     assert old in right
     scenario.write_text(right.replace(old, new))
-    ran = homeostat("sim", "run", scenario)
-    assert ran.code == 2
-    assert "Traceback" not in ran.err
-    assert any(all(word in line for word in words) for line in ran.err.splitlines())
+    result = homeostat("sim", "run", scenario)
+    assert result.code == 2
+    assert "Traceback" not in result.err
+    assert any(all(word in line for word in words) for line in result.err.splitlines())
 
 
 def test_a_fault_on_an_unknown_component_is_refused(homeostat: Homeostat, scenario: Path) -> None:
@@ -80,11 +80,11 @@ def test_a_trace_that_cannot_be_mended_is_refused(
 
 def test_a_trace_that_can_be_mended_is_run_and_the_repairs_are_reported(homeostat: Homeostat, scenario: Path) -> None:
     rows = "timestamp,value\n0,90\n120,100\n60,100\n60,110\n180,NaN\n240,100\n2400,100\n"
-    ran = homeostat("sim", "run", with_trace(scenario, rows), "--policy", "static", "--json")
-    assert ran.code == 0
-    assert ran.json["scenario"] == "small"
+    result = homeostat("sim", "run", with_trace(scenario, rows), "--policy", "static", "--json")
+    assert result.code == 0
+    assert result.json["scenario"] == "small"
     for word in ("out of order", "duplicate", "missing", "gap"):
-        assert word in ran.err
+        assert word in result.err
 
 
 def test_a_missing_trace_is_refused(homeostat: Homeostat, scenario: Path) -> None:
@@ -148,8 +148,8 @@ def test_a_directory_is_no_trace(homeostat: Homeostat, scenario: Path) -> None:
 
 
 def test_static_needs_a_load_to_be_sized_for(homeostat: Homeostat, scenario: Path) -> None:
-    ran = homeostat("sim", "run", with_trace(scenario, "timestamp,value\n0,0\n3600,0\n"), "--policy", "static")
-    refused(ran, "the policy static is sized for the peak load, which is 0 rows/s here")
+    result = homeostat("sim", "run", with_trace(scenario, "timestamp,value\n0,0\n3600,0\n"), "--policy", "static")
+    refused(result, "the policy static is sized for the peak load, which is 0 rows/s here")
 
 
 @pytest.mark.slow

@@ -20,6 +20,6 @@ Homeostat = Callable[..., Any]
     ],
 )
 def test_what_cannot_be_measured_is_refused(homeostat: Homeostat, arguments: tuple[str, ...], complaint: str) -> None:
-    ran = homeostat("bench", *arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert complaint in ran.err
+    result = homeostat("bench", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert complaint in result.err

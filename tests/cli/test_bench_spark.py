@@ -21,7 +21,7 @@ import pytest
 def test_what_cannot_be_measured_is_refused_before_a_cluster_starts(
     homeostat: Callable[..., Any], arguments: tuple[str, ...], complaint: str
 ) -> None:
-    ran = homeostat("bench", *arguments)
-    assert ran.code == 2
-    assert complaint in ran.err
-    assert ran.out == ""
+    result = homeostat("bench", *arguments)
+    assert result.code == 2
+    assert complaint in result.err
+    assert result.out == ""

@@ -14,16 +14,18 @@ Homeostat = Callable[..., Any]
 @pytest.mark.slow
 def test_config_check_and_show(homeostat: Homeostat, tmp_path: Path) -> None:
     (tmp_path / "homeostat.toml").write_text("[guards]\nlargest_change = 3.0\n")
-    ran = homeostat("config", "check", "homeostat.toml")
-    assert (ran.code, ran.out) == (0, "homeostat.toml: ok\n")
+    result = homeostat("config", "check", "homeostat.toml")
+    assert (result.code, result.out) == (0, "homeostat.toml: ok\n")
     assert homeostat("config", "check", "homeostat.toml", "--json").json == {"file": "homeostat.toml", "ok": True}
     (tmp_path / "wrong.toml").write_text("[guards]\nlargest_chnge = 3.0\n")
-    ran = homeostat("config", "check", "wrong.toml")
-    assert ran.code == 2
-    assert "wrong.toml:2" in ran.err
-    assert "largest_change" in ran.err
-    shown = {entry["key"]: entry for entry in homeostat("config", "show", "--config", "homeostat.toml", "--json").json}
-    assert shown["guards.largest_change"]["value"] == 3.0
-    assert "homeostat.toml" in shown["guards.largest_change"]["origin"]
-    assert shown["guards.cooldown"]["origin"] == "default"
+    result = homeostat("config", "check", "wrong.toml")
+    assert result.code == 2
+    assert "wrong.toml:2" in result.err
+    assert "largest_change" in result.err
+    entries = {
+        entry["key"]: entry for entry in homeostat("config", "show", "--config", "homeostat.toml", "--json").json
+    }
+    assert entries["guards.largest_change"]["value"] == 3.0
+    assert "homeostat.toml" in entries["guards.largest_change"]["origin"]
+    assert entries["guards.cooldown"]["origin"] == "default"
     assert "guards.largest_change" in homeostat("config", "show").out

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def test_an_unknown_case_is_refused_before_a_cluster_starts(homeostat: Callable[..., Any], tmp_path: Path) -> None:
-    ran = homeostat("corpus", "record", "--out", tmp_path / "corpus", "--only", "service,coffee")
-    assert ran.code == 2
-    assert "--only: unknown job, fault or case 'coffee' (use one of " in ran.err
+    result = homeostat("corpus", "record", "--out", tmp_path / "corpus", "--only", "service,coffee")
+    assert result.code == 2
+    assert "--only: unknown job, fault or case 'coffee' (use one of " in result.err
     assert not (tmp_path / "corpus").exists()

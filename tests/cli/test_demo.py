@@ -25,18 +25,18 @@ Homeostat = Callable[..., Any]
 
 @pytest.mark.slow
 def test_off_a_terminal_it_tells_the_story_in_lines(homeostat: Homeostat, tmp_path: Path) -> None:
-    ran = homeostat("demo", "--engine", "sim")
-    assert ran.code == 0
-    assert "\x1b" not in ran.out + ran.err
-    actions = [line for line in ran.out.splitlines() if " action " in line]
+    result = homeostat("demo", "--engine", "sim")
+    assert result.code == 0
+    assert "\x1b" not in result.out + result.err
+    actions = [line for line in result.out.splitlines() if " action " in line]
     for action in ("scale-up", "replace", "scale-down"):
         assert any(action in line for line in actions)
     for kind in ("symptom", "diagnosis", "outcome"):
-        assert f" {kind} " in ran.out
-    table = [line.split() for line in ran.out.splitlines()[-4:-1]]
+        assert f" {kind} " in result.out
+    table = [line.split() for line in result.out.splitlines()[-4:-1]]
     assert [cells[0] for cells in table] == ["provisioning", "provisioning.paper", "static"]
     assert table[0][1] == "yes"
-    assert "out/demo.svg" in ran.err
+    assert "out/demo.svg" in result.err
     assert (tmp_path / "out" / "demo.svg").read_text().startswith("<?xml")
 
 
@@ -59,12 +59,12 @@ def test_on_a_terminal_it_is_drawn_and_leaves_the_terminal_as_it_was(scenario: P
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
     with subprocess.Popen(command, cwd=tmp_path, stdout=theirs, stderr=theirs, env=environment) as running:
         os.close(theirs)
-        shown = _read_all(ours)
+        output = _read_all(ours)
     assert running.returncode == 0
     for words in ("load", "throughput", "backlog", "what Homeostat detects and does", "0:20:00 of 0:20:00", "healthy"):
-        assert words in shown
-    assert "█" in shown
-    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+        assert words in output
+    assert "█" in output
+    assert output.rindex("\x1b[?25h") > output.rindex("\x1b[?25l")
 
 
 def _read_all(descriptor: int) -> str:
@@ -97,10 +97,10 @@ DEMO_STATE = re.compile(r"homeostat state \w+ \.homeostat/demo/")
 def test_what_does_not_fit_is_refused_before_anything_starts(
     homeostat: Homeostat, tmp_path: Path, arguments: tuple[str, ...], words: str
 ) -> None:
-    ran = homeostat("demo", *arguments)
-    assert ran.code == 2
-    assert ran.err.count("\n") == 1
-    assert words in ran.err
+    result = homeostat("demo", *arguments)
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert words in result.err
     assert not (tmp_path / ".homeostat").exists()
 
 
@@ -111,9 +111,9 @@ def test_a_demonstration_that_starts_or_runs_is_left_alone(homeostat: Homeostat,
     kept.parent.mkdir(parents=True)
     kept.write_text("of the other")
     with Lease(directory / lease):
-        ran = homeostat("demo", "--json")
-    assert (ran.code, ran.out) == (1, "")
-    (line,) = ran.err.splitlines()
+        result = homeostat("demo", "--json")
+    assert (result.code, result.out) == (1, "")
+    (line,) = result.err.splitlines()
     assert line == (
         f"homeostat: {directory}: another manager already controls this application (process {os.getpid()}) "
         "(stop it first, or choose another directory)"
@@ -131,6 +131,6 @@ def test_the_state_that_it_leaves_is_looked_into_and_moved_as_the_readme_says(
     commands = [shlex.split(line, comments=True)[1:] for line in readme.splitlines() if DEMO_STATE.match(line)]
     assert [command[1] for command in commands] == ["ls", "query", "rescale", "rescale"]
     for command in commands:
-        ran = homeostat(*command)
-        assert ran.code == 0, ran.err
+        result = homeostat(*command)
+        assert result.code == 0, result.err
     assert "6 partitions" in homeostat("state", "ls", *commands[0][2:]).out

@@ -17,9 +17,9 @@ from support.demonstrations import PLAN, QUIET, performance, timeline
 
 def test_in_lines_each_event_is_reported_once(tmp_path: Path) -> None:
     lines: list[str] = []
-    viewer, shown = Lines(lines.append, lambda line: None), performance(tmp_path)
-    viewer.look(shown)
-    viewer.look(shown)
+    viewer, moment = Lines(lines.append, lambda line: None), performance(tmp_path)
+    viewer.look(moment)
+    viewer.look(moment)
     kinds = [line.split()[1] for line in lines]
     assert kinds == ["change", "symptom", "diagnosis", "action", "now"]
     assert "1.96k of 2k rows/s, backlog 30k, batch 1.5 s, 4 executors, behind" in lines[-1]

@@ -16,13 +16,13 @@ Homeostat = Callable[..., Any]
 
 @pytest.mark.spark
 def test_it_looks_for_all_that_spark_needs(homeostat: Homeostat) -> None:
-    ran = homeostat("doctor")
-    assert ran.code == 0, ran.out
-    assert "standalone: verified; YARN: not verified; Kubernetes: not verified" in ran.out
-    told = homeostat("doctor", "--json").json
-    names = {check["name"] for check in told["checks"]}
+    result = homeostat("doctor")
+    assert result.code == 0, result.out
+    assert "standalone: verified; YARN: not verified; Kubernetes: not verified" in result.out
+    report = homeostat("doctor", "--json").json
+    names = {check["name"] for check in report["checks"]}
     assert {"pyspark", "pyarrow", "pandas", "httpx", "psutil", "java", "loopback"} <= names
-    assert told["capabilities"] == []
+    assert report["capabilities"] == []
 
 
 @pytest.mark.parametrize(("version", "ok"), [("2.3.3", True), ("3.0.1", False), ("", False)])
@@ -36,10 +36,10 @@ def test_pandas_must_be_there_and_not_too_new(monkeypatch: pytest.MonkeyPatch, v
 
 def test_without_a_usable_java_it_says_how_to_get_one(homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("homeostat.spark.cluster.java._candidates", lambda: iter(()))
-    ran = homeostat("doctor")
-    assert ran.code == 3
-    assert "none found" in ran.out
-    assert "JAVA_HOME" in ran.out
+    result = homeostat("doctor")
+    assert result.code == 3
+    assert "none found" in result.out
+    assert "JAVA_HOME" in result.out
 
 
 def test_a_missing_kafka_connector_is_no_fault_but_named(
@@ -53,10 +53,10 @@ def test_a_missing_kafka_connector_is_no_fault_but_named(
 
 def test_an_address_that_cannot_be_used_is_reported(homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "SECOND_ADDRESS", "192.0.2.1")
-    ran = homeostat("doctor")
-    assert ran.code == 3
-    assert "192.0.2.1" in ran.out
-    assert "--master" in ran.out
+    result = homeostat("doctor")
+    assert result.code == 3
+    assert "192.0.2.1" in result.out
+    assert "--master" in result.out
 
 
 @pytest.mark.spark
@@ -67,9 +67,9 @@ def test_it_tells_what_can_be_done_for_an_application(homeostat: Homeostat, tmp_
     table = [{"what": "executors up and down", "can": False, "reason": "local[2] runs everything in one process"}]
     (place / "capabilities.json").write_text(json.dumps(table))
     for arguments in ((), ("--directory", "clicks"), ("--directory", str(place))):
-        ran = homeostat("doctor", *arguments)
-        assert ran.code == 0
-        assert "executors up and down  no  local[2] runs everything" in ran.out
+        result = homeostat("doctor", *arguments)
+        assert result.code == 0
+        assert "executors up and down  no  local[2] runs everything" in result.out
         assert homeostat("doctor", *arguments, "--json").json["capabilities"] == table
     refused = homeostat("doctor", "--directory", "clocks")
     assert refused.code == 2
@@ -78,9 +78,9 @@ def test_it_tells_what_can_be_done_for_an_application(homeostat: Homeostat, tmp_
 
 @pytest.mark.spark
 def test_doctor_finds_this_machine_fit(homeostat: Homeostat) -> None:
-    ran = homeostat("doctor")
-    assert ran.code == 0
-    assert "python" in ran.out
+    result = homeostat("doctor")
+    assert result.code == 0
+    assert "python" in result.out
     checks = {check["name"]: check for check in homeostat("doctor", "--json").json["checks"]}
     assert all(check["ok"] for check in checks.values())
     assert {"python", "numpy", "pydantic", "rich", "typer", "matplotlib", "terminal", "log"} <= set(checks)
@@ -88,6 +88,6 @@ def test_doctor_finds_this_machine_fit(homeostat: Homeostat) -> None:
 
 def test_doctor_reports_a_log_that_cannot_be(homeostat: Homeostat, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    ran = homeostat("doctor", "--store", "folder")
-    assert ran.code == 3
-    assert "folder is a directory" in ran.out
+    result = homeostat("doctor", "--store", "folder")
+    assert result.code == 3
+    assert "folder is a directory" in result.out

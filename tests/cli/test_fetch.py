@@ -18,11 +18,11 @@ def test_what_is_there_already_is_named(homeostat: Homeostat, tmp_path: Path, mo
     for jar in connector_jars():
         jar.path.parent.mkdir(parents=True, exist_ok=True)
         jar.path.write_bytes(b"")
-    ran = homeostat("fetch", "kafka", "--json")
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.json["files"] == [str(jar.path) for jar in connector_jars()]
+    result = homeostat("fetch", "kafka", "--json")
+    assert (result.code, result.err) == (0, "")
+    assert result.json["files"] == [str(jar.path) for jar in connector_jars()]
 
 
 def test_another_name_is_refused(homeostat: Homeostat) -> None:
-    ran = homeostat("fetch", "rabbits")
-    assert (ran.code, ran.err) == (2, "homeostat: cannot fetch 'rabbits' (write kafka or kafka-broker)\n")
+    result = homeostat("fetch", "rabbits")
+    assert (result.code, result.err) == (2, "homeostat: cannot fetch 'rabbits' (write kafka or kafka-broker)\n")

@@ -32,27 +32,27 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_trace_is_forecast_from_its_end(homeostat: Homeostat, trace: Path) -> None:
-    ran = homeostat("forecast", trace, "--horizon", "1 d")
-    assert ran.code == 0
-    assert f"{trace}: the next 1 d from 2024-01-11 00:00:00" in ran.out
-    assert "usable: its error is" in ran.out
-    assert "80% interval" in ran.out
-    assert "2024-01-12 00:00:00" in ran.out
-    assert "actual" not in ran.out.partition("\n\n")[2]
+    result = homeostat("forecast", trace, "--horizon", "1 d")
+    assert result.code == 0
+    assert f"{trace}: the next 1 d from 2024-01-11 00:00:00" in result.out
+    assert "usable: its error is" in result.out
+    assert "80% interval" in result.out
+    assert "2024-01-12 00:00:00" in result.out
+    assert "actual" not in result.out.partition("\n\n")[2]
 
 
 def test_from_a_moment_in_the_past_it_is_shown_beside_what_came(homeostat: Homeostat, trace: Path) -> None:
     for at in ("2024-01-09T06:00", "8.25 d"):
-        told = homeostat("forecast", trace, "--horizon", "6 h", "--at", at, "--interval", "90 %", "--json").json
-        assert told["usable"] is True
-        assert told["nominal_coverage"] == pytest.approx(0.9)
-        assert told["made_at_s"] == datetime(2024, 1, 9, 6, tzinfo=UTC).timestamp()
-        assert len(told["forecast"]) == 12
-        for line in told["forecast"]:
+        answer = homeostat("forecast", trace, "--horizon", "6 h", "--at", at, "--interval", "90 %", "--json").json
+        assert answer["usable"] is True
+        assert answer["nominal_coverage"] == pytest.approx(0.9)
+        assert answer["made_at_s"] == datetime(2024, 1, 9, 6, tzinfo=UTC).timestamp()
+        assert len(answer["forecast"]) == 12
+        for line in answer["forecast"]:
             assert line["low"] <= line["expected"] <= line["high"]
             assert line["expected"] == pytest.approx(line["came"], rel=0.2)
-        assert {"name", "mase", "error_per_s"} == set(told["candidates"][0])
-        assert told["candidates"][0]["mase"] == told["mase"]
+        assert {"name", "mase", "error_per_s"} == set(answer["candidates"][0])
+        assert answer["candidates"][0]["mase"] == answer["mase"]
 
 
 def test_values_may_be_rates_already(homeostat: Homeostat, trace: Path) -> None:
@@ -64,15 +64,15 @@ def test_values_may_be_rates_already(homeostat: Homeostat, trace: Path) -> None:
 
 
 def test_too_short_a_history_is_no_error(homeostat: Homeostat, trace: Path) -> None:
-    ran = homeostat("forecast", trace, "--horizon", "7 d")
-    assert ran.code == 0
-    assert " of history, but there is only 10 d" in ran.out
+    result = homeostat("forecast", trace, "--horizon", "7 d")
+    assert result.code == 0
+    assert " of history, but there is only 10 d" in result.out
 
 
 @pytest.mark.slow
 def test_a_picture_is_drawn(homeostat: Homeostat, trace: Path) -> None:
-    ran = homeostat("forecast", trace, "--at", "9 d", "--picture", "out/load.svg")
-    assert ran.code == 0
+    result = homeostat("forecast", trace, "--at", "9 d", "--picture", "out/load.svg")
+    assert result.code == 0
     assert "80% interval" in Path("out/load.svg").read_text()
     assert homeostat("forecast", trace, "--picture", "load.gif").code == 2
 
@@ -90,8 +90,8 @@ class Zero:
 
 def test_a_forecaster_of_ones_own_takes_part(homeostat: Homeostat, trace: Path) -> None:
     Path("own_forecaster_here.py").write_text(OWN)
-    told = homeostat("forecast", trace, "--with", "own_forecaster_here:Zero", "--json").json
-    assert "zero" in {candidate["name"] for candidate in told["candidates"]}
+    answer = homeostat("forecast", trace, "--with", "own_forecaster_here:Zero", "--json").json
+    assert "zero" in {candidate["name"] for candidate in answer["candidates"]}
     refused = homeostat("forecast", trace, "--with", "own_forecaster_here:np")
     assert "own_forecaster_here:np: the plug-in has no method 'ahead', which all forecasters need" in refused.err
 
@@ -105,12 +105,12 @@ def test_a_forecaster_of_ones_own_takes_part_in_the_bench_and_by_the_configurati
         + "\nclass Fails(Zero):\n    name = 'fails'\n\n    def ahead(self, history, steps):\n        raise OSError\n"
     )
     call = ("bench", "forecast", "--trace", trace, "--origins", "4", "--horizon", "1 h", "--json")
-    told = homeostat(*call, "--with", "own_forecasters:Zero", "--with", "own_forecasters:Fails").json
-    assert told["champion_over"]["zero"] < 1
-    assert told["mean_mase"]["fails"] is None
+    answer = homeostat(*call, "--with", "own_forecasters:Zero", "--with", "own_forecasters:Fails").json
+    assert answer["champion_over"]["zero"] < 1
+    assert answer["mean_mase"]["fails"] is None
     Path("homeostat.toml").write_text('[plugins]\nforecasters = ["own_forecasters:Zero"]\n')
-    told = homeostat("forecast", trace, "--json").json
-    assert "zero" in {candidate["name"] for candidate in told["candidates"]}
+    answer = homeostat("forecast", trace, "--json").json
+    assert "zero" in {candidate["name"] for candidate in answer["candidates"]}
 
 
 @pytest.mark.parametrize(
@@ -128,29 +128,29 @@ def test_a_forecaster_of_ones_own_takes_part_in_the_bench_and_by_the_configurati
 def test_what_cannot_be_forecast_is_refused(
     homeostat: Homeostat, trace: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
-    ran = homeostat("forecast", trace, *arguments)
-    assert ran.code == 2
-    assert complaint in ran.err
-    assert ran.out == ""
+    result = homeostat("forecast", trace, *arguments)
+    assert result.code == 2
+    assert complaint in result.err
+    assert result.out == ""
 
 
 @pytest.mark.slow
 def test_the_bench_compares_with_all_that_is_simpler(homeostat: Homeostat, trace: Path) -> None:
     call = ("bench", "forecast", "--trace", trace, "--origins", "4", "--horizon", "1 h")
-    told = homeostat(*call, "--horizon", "6 h", "--json").json
-    assert list(told["traces"][str(trace)]["horizons"]) == ["1 h", "6 h"]
-    assert told["champion_over"]["last value"] < 1
-    shown = homeostat(*call)
-    assert "champion ÷ Holt-Winters" in shown.out
-    assert "load.csv" in shown.out
-    assert "forecasts at 4 moments" in shown.err
+    answer = homeostat(*call, "--horizon", "6 h", "--json").json
+    assert list(answer["traces"][str(trace)]["horizons"]) == ["1 h", "6 h"]
+    assert answer["champion_over"]["last value"] < 1
+    result = homeostat(*call)
+    assert "champion ÷ Holt-Winters" in result.out
+    assert "load.csv" in result.out
+    assert "forecasts at 4 moments" in result.err
     assert homeostat("bench", "forecast", "--trace", trace, "--horizon", "far").code == 2
 
 
 def test_statsforecast_takes_part_where_it_is_installed(homeostat: Homeostat, trace: Path) -> None:
-    ran = homeostat("forecast", trace, "--with", "statsforecast", "--json")
+    result = homeostat("forecast", trace, "--with", "statsforecast", "--json")
     if importlib.util.find_spec("statsforecast") is None:
-        assert ran.code == 2
-        assert "statsforecast is not installed (pip install 'homeostat[forecast]')" in ran.err
+        assert result.code == 2
+        assert "statsforecast is not installed (pip install 'homeostat[forecast]')" in result.err
     else:
-        assert "statsforecast MSTL" in {candidate["name"] for candidate in ran.json["candidates"]}
+        assert "statsforecast MSTL" in {candidate["name"] for candidate in result.json["candidates"]}

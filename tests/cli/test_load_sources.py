@@ -43,13 +43,13 @@ def test_of_several_sources_each_has_its_champion_and_one_can_be_chosen(homeosta
     store.append("count", [two_sources(number) for number in range(100, 1600)])
     store.close()
     call = ("forecast", "--store", "log.sqlite", "--horizon", "15 min")
-    told = homeostat(*call, "--json").json
-    assert told["source"] == "count in log.sqlite"
-    clicks, orders = told["sources"]
+    answer = homeostat(*call, "--json").json
+    assert answer["source"] == "count in log.sqlite"
+    clicks, orders = answer["sources"]
     assert (clicks["name"], clicks["usable"], orders["name"], orders["usable"]) == ("clicks", True, "orders", False)
     assert clicks["mase"] > 0
-    shown = homeostat(*call).out
-    (line,) = [line for line in shown.splitlines() if line.startswith("clicks ")]
+    text = homeostat(*call).out
+    (line,) = [line for line in text.splitlines() if line.startswith("clicks ")]
     assert line.split()[:2] == ["clicks", clicks["champion"].split()[0]]
     assert f"{clicks['mase']:.2f}" in line
     only = homeostat(*call, "--of", "clicks", "--json").json
@@ -73,10 +73,10 @@ def test_the_sources_of_a_scenario_share_its_load(homeostat: Homeostat, scenario
 
 
 def test_the_load_of_an_application_is_forecast_from_sparks_event_log(homeostat: Homeostat) -> None:
-    told = homeostat("forecast", "--event-log", RECORDED, "--horizon", "10 s", "--json").json
-    assert told["source"] == f"twin in {RECORDED}"
-    assert told["made_at_s"] == pytest.approx(told["history_s"] + record(RECORDED).batches[0].started_s, abs=20.0)
-    assert told["forecast"][0]["expected"] == pytest.approx(250.0, rel=0.2)
+    answer = homeostat("forecast", "--event-log", RECORDED, "--horizon", "10 s", "--json").json
+    assert answer["source"] == f"twin in {RECORDED}"
+    assert answer["made_at_s"] == pytest.approx(answer["history_s"] + record(RECORDED).batches[0].started_s, abs=20.0)
+    assert answer["forecast"][0]["expected"] == pytest.approx(250.0, rel=0.2)
     refused = homeostat("forecast", "--event-log", RECORDED, "--store", "log.sqlite")
     assert (refused.code, "are both given" in refused.err) == (2, True)
 
@@ -91,20 +91,20 @@ def test_a_log_without_batches_is_refused(homeostat: Homeostat) -> None:
     store = SqliteStore("log.sqlite")
     store.append("count", [Record("g-1", "engine", START.timestamp(), "the engine runs")])
     store.close()
-    ran = homeostat("forecast", "--store", "log.sqlite")
-    assert (ran.code, "has too few batches for a forecast" in ran.err) == (2, True)
+    result = homeostat("forecast", "--store", "log.sqlite")
+    assert (result.code, "has too few batches for a forecast" in result.err) == (2, True)
 
 
 def test_the_load_of_a_scenario_is_forecast(homeostat: Homeostat, scenario: Path) -> None:
-    ran = homeostat("forecast", scenario, "--horizon", "1 min", "--at", "4 min")
-    assert ran.code == 0
-    assert "small: the next 1 min from 4 min" in ran.out
-    assert "not usable" in ran.out
+    result = homeostat("forecast", scenario, "--horizon", "1 min", "--at", "4 min")
+    assert result.code == 0
+    assert "small: the next 1 min from 4 min" in result.out
+    assert "not usable" in result.out
 
 
 def test_without_a_source_and_a_log_it_says_what_to_name(homeostat: Homeostat) -> None:
-    ran = homeostat("forecast")
-    assert (ran.code, "no log found" in ran.err) == (2, True)
+    result = homeostat("forecast")
+    assert (result.code, "no log found" in result.err) == (2, True)
     assert homeostat("forecast", "nothing.csv").code == 2
 
 
@@ -120,11 +120,11 @@ def test_the_load_of_an_application_is_forecast_from_its_log(homeostat: Homeosta
     store = SqliteStore("log.sqlite")
     store.append("count", [batch(number) for number in range(1500)])
     store.close()
-    told = homeostat("forecast", "--store", "log.sqlite", "--horizon", "15 min", "--json").json
-    assert told["source"] == "count in log.sqlite"
-    assert told["usable"] is True
-    assert told["season_s"] == pytest.approx(3600, rel=0.05)
-    for line in told["forecast"]:
+    answer = homeostat("forecast", "--store", "log.sqlite", "--horizon", "15 min", "--json").json
+    assert answer["source"] == "count in log.sqlite"
+    assert answer["usable"] is True
+    assert answer["season_s"] == pytest.approx(3600, rel=0.05)
+    for line in answer["forecast"]:
         number = 1500 + line["ahead_s"] / 10
         assert line["expected"] == pytest.approx(1000 + 500 * math.sin(number / 360 * 2 * math.pi), rel=0.1)
     refused = homeostat("forecast", "--store", "log.sqlite", "--run", "other")

@@ -31,9 +31,9 @@ def logged(homeostat: Homeostat, log_file: Path, tmp_path: Path) -> Homeostat:
 
 @pytest.mark.slow
 def test_the_log_of_the_newest_run_is_found_by_itself(logged: Homeostat) -> None:
-    ran = logged("log", "--last", 0)
-    assert ran.code == 0
-    kinds = [line.split()[-1] for line in ran.out.splitlines()]
+    result = logged("log", "--last", 0)
+    assert result.code == 0
+    kinds = [line.split()[-1] for line in result.out.splitlines()]
     assert len(kinds) > 5
     records = logged("log", "--last", 0, "--json").json
     assert len(records) == len(kinds) - 1
@@ -53,13 +53,13 @@ def test_the_log_can_be_narrowed(logged: Homeostat) -> None:
 
 
 def test_explain_tells_the_whole_chain(logged: Homeostat) -> None:
-    ran = logged("explain", "a-1")
-    assert ran.code == 0
+    result = logged("explain", "a-1")
+    assert result.code == 0
     for words in ("What was observed", "What was diagnosed", "What was done", "What came of it", "under-provisioned"):
-        assert words in ran.out
-    told = logged("explain", "a-1", "--json").json
-    assert told["text"] == ran.out.strip()
-    kinds = {record["kind"] for record in told["chain"]}
+        assert words in result.out
+    answer = logged("explain", "a-1", "--json").json
+    assert answer["text"] == result.out.strip()
+    kinds = {record["kind"] for record in answer["chain"]}
     assert {"symptom", "diagnosis", "proposal", "action", "receipt", "outcome"} <= kinds
 
 
@@ -67,8 +67,8 @@ def test_explain_tells_the_whole_chain(logged: Homeostat) -> None:
 def test_the_same_run_again_is_a_run_of_its_own(logged: Homeostat, scenario: Path) -> None:
     first = logged("log", "--last", 0, "--json").out
     assert logged("log", "--run", "small/provisioning/1", "--last", 0, "--json").out == first
-    ran = logged("sim", "run", scenario, "--store", "homeostat.sqlite")
-    assert "small/provisioning/1#2" in ran.err
+    result = logged("sim", "run", scenario, "--store", "homeostat.sqlite")
+    assert "small/provisioning/1#2" in result.err
     assert logged("log", "--last", 0, "--json").out == first
 
 
@@ -91,10 +91,10 @@ def test_another_log_by_the_environment(logged: Homeostat, monkeypatch: pytest.M
 def test_what_is_not_in_the_log_is_refused_with_the_nearest(
     logged: Homeostat, arguments: tuple[str, ...], words: str
 ) -> None:
-    ran = logged(*arguments)
-    assert ran.code == 2
-    assert len(ran.err.strip().splitlines()) == 1
-    assert words in ran.err
+    result = logged(*arguments)
+    assert result.code == 2
+    assert len(result.err.strip().splitlines()) == 1
+    assert words in result.err
 
 
 def test_the_log_may_be_named_in_homeostat_toml(logged: Homeostat, tmp_path: Path) -> None:

@@ -31,10 +31,10 @@ def program(*arguments: str, cwd: Path, **environment: str) -> subprocess.Comple
 
 def test_version_and_help(homeostat: Homeostat) -> None:
     assert homeostat("--version").out == f"homeostat {package.__version__}\n"
-    ran = homeostat("--help")
-    assert ran.code == 0
+    result = homeostat("--help")
+    assert result.code == 0
     for command in ("demo", "sim", "log", "explain", "policies", "config", "bench", "doctor"):
-        assert command in ran.out
+        assert command in result.out
 
 
 def test_help_needs_nothing_heavy(tmp_path: Path) -> None:
@@ -45,16 +45,16 @@ run(["--help"])
 heavy = {"numpy", "matplotlib", "pydantic", "sqlite3"} & set(sys.modules)
 sys.exit(f"imported {heavy}" if heavy else 0)
 """
-    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.slow
 def test_the_real_program_keeps_data_and_messages_apart(scenario: Path, tmp_path: Path) -> None:
-    ran = program("sim", "run", str(scenario), "--store", "log.sqlite", "--json", cwd=tmp_path)
-    assert ran.returncode == 0
-    assert ran.stdout.startswith("{")
-    assert "log.sqlite" in ran.stderr
+    result = program("sim", "run", str(scenario), "--store", "log.sqlite", "--json", cwd=tmp_path)
+    assert result.returncode == 0
+    assert result.stdout.startswith("{")
+    assert "log.sqlite" in result.stderr
     refused = program("sim", "run", "E77", cwd=tmp_path)
     assert refused.returncode == 2
     assert refused.stdout == ""
@@ -97,11 +97,11 @@ def test_the_unforeseen_is_one_line_and_a_traceback_on_request(
         raise ZeroDivisionError("by nought")
 
     monkeypatch.setattr(main, "app", broken)
-    ran = homeostat("policies")
-    assert ran.code == 1
-    assert ran.err.count("\n") == 1
-    assert "unexpected ZeroDivisionError: by nought" in ran.err
-    assert "HOMEOSTAT_DEBUG=1" in ran.err
+    result = homeostat("policies")
+    assert result.code == 1
+    assert result.err.count("\n") == 1
+    assert "unexpected ZeroDivisionError: by nought" in result.err
+    assert "HOMEOSTAT_DEBUG=1" in result.err
     monkeypatch.setenv("HOMEOSTAT_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         main.run(["policies"])

@@ -18,9 +18,9 @@ RECORDED = LOGS / "wordcount.jsonl"
 @pytest.mark.slow
 def test_the_log_of_a_run_can_be_asked(homeostat: Homeostat) -> None:
     assert homeostat("sim", "run", "E7", "--store", "e7.sqlite").code == 0
-    ran = homeostat("whatif", "--store", "e7.sqlite", "--set", "parallelism.count=10", "--json")
-    assert ran.code == 3
-    assert ran.json["then"]["utilisation"]["count"] > 1
+    result = homeostat("whatif", "--store", "e7.sqlite", "--set", "parallelism.count=10", "--json")
+    assert result.code == 3
+    assert result.json["then"]["utilisation"]["count"] > 1
     assert "assumed to stay constant" in homeostat("plan", "--store", "e7.sqlite").out
     planned = homeostat("plan", "--store", "e7.sqlite", "--rate", "500k/min", "--json").json
     assert 5 <= planned["best"]["configuration"]["parallelism.flatmap"] <= 6
@@ -28,10 +28,10 @@ def test_the_log_of_a_run_can_be_asked(homeostat: Homeostat) -> None:
 
 
 def test_sparks_event_log_can_be_asked(homeostat: Homeostat) -> None:
-    ran = homeostat("whatif", "--event-log", RECORDED, "--executors", 4, "--json")
-    assert ran.code in (0, 3)
-    assert ran.json["then"]["batch_s"]["p50"] > 0
-    assert ran.json["then"]["configuration"]["executors.app"] == 4
+    result = homeostat("whatif", "--event-log", RECORDED, "--executors", 4, "--json")
+    assert result.code in (0, 3)
+    assert result.json["then"]["batch_s"]["p50"] > 0
+    assert result.json["then"]["configuration"]["executors.app"] == 4
 
 
 def test_a_run_without_a_model_says_so(homeostat: Homeostat) -> None:

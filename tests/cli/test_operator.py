@@ -54,11 +54,11 @@ def managed(log: Path, scenario: Path) -> Iterator[None]:
 
 def test_a_person_pauses_and_resumes(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
     with managed(tmp_path / "homeostat.sqlite", scenario):
-        told = homeostat("pause", "--why", "a deployment", "--json").json
-        assert (told["run"], told["done"], told["order"]["why"]) == (RUN, True, "a deployment")
-        assert [record["kind"] for record in told["records"]] == ["operator"]
-        ran = homeostat("apply", "set", "parallelism.count=4")
-        assert (ran.code, "paused by" in ran.err) == (1, True)
+        answer = homeostat("pause", "--why", "a deployment", "--json").json
+        assert (answer["run"], answer["done"], answer["order"]["why"]) == (RUN, True, "a deployment")
+        assert [record["kind"] for record in answer["records"]] == ["operator"]
+        result = homeostat("apply", "set", "parallelism.count=4")
+        assert (result.code, "paused by" in result.err) == (1, True)
         assert homeostat("resume").code == 0
         assert "operator" in homeostat("log", "--kind", "operator").out
 
@@ -72,10 +72,10 @@ def test_knobs_are_set_by_hand_after_a_dry_run(homeostat: Homeostat, scenario: P
         refused = homeostat("apply", "scale", "--executors", 6, "--dry-run")
         assert (refused.code, "executors.app cannot be set here" in refused.err) == (2, True)
         assert "parallelism.count" in refused.err
-        told = homeostat("apply", "set", "parallelism.count=4", "--json").json
-        assert "by-hand: parallelism.count = 4" in [record["text"] for record in told["records"]]
-        ran = homeostat("apply", "scale", "--executors", 6)
-        assert (ran.code, "executors.app cannot be set here" in ran.err) == (1, True)
+        answer = homeostat("apply", "set", "parallelism.count=4", "--json").json
+        assert "by-hand: parallelism.count = 4" in [record["text"] for record in answer["records"]]
+        result = homeostat("apply", "scale", "--executors", 6)
+        assert (result.code, "executors.app cannot be set here" in result.err) == (1, True)
 
 
 def test_a_dry_run_of_the_only_run_needs_no_name_and_no_manager(homeostat: Homeostat, tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_a_dry_run_of_the_only_run_needs_no_name_and_no_manager(homeostat: Homeo
     assert homeostat("apply", "scale", "--executors", 6, "--dry-run").out == (
         f"would send to {RUN}: apply\nexecutors.app 4 → 6\n"
     )
-    told = homeostat("apply", "scale", "--executors", 6, "--dry-run", "--json").json
-    assert (told["done"], told["order"]["values"]) == (False, {"executors.app": 6})
+    answer = homeostat("apply", "scale", "--executors", 6, "--dry-run", "--json").json
+    assert (answer["done"], answer["order"]["values"]) == (False, {"executors.app": 6})
     assert homeostat("log", "--kind", "order", "--json").json == []
 
 
@@ -101,9 +101,9 @@ def test_what_cannot_be_asked_is_reported(homeostat: Homeostat, scenario: Path, 
             (("apply", "set", "parallelism.count=many"), "write KNOB=VALUE"),
             (("pause", "--run", "app/wrods"), "app/words"),
         ]:
-            ran = homeostat(*words)
-            assert ran.code in (1, 2)
-            assert what in ran.err
+            result = homeostat(*words)
+            assert result.code in (1, 2)
+            assert what in result.err
 
 
 def test_an_order_to_nobody_is_not_taken_for_done(
@@ -114,5 +114,5 @@ def test_an_order_to_nobody_is_not_taken_for_done(
     store.append(RUN, [Record("g-1", "engine", time.time(), "it ran")])
     store.append("app/old", [Record("g-1", "engine", 1e9, "long ago")])
     store.close()
-    ran = homeostat("pause")
-    assert (ran.code, "no manager answered" in ran.err) == (1, True)
+    result = homeostat("pause")
+    assert (result.code, "no manager answered" in result.err) == (1, True)

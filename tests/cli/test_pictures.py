@@ -18,9 +18,9 @@ Homeostat = Callable[..., Any]
 @pytest.mark.slow
 def test_compare_draws_a_picture(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
     options = ("--policy", "provisioning", "--policy", "static", "--picture")
-    ran = homeostat("sim", "compare", scenario, *options, tmp_path / "new" / "runs.svg")
-    assert ran.code == 0
-    assert "runs.svg" in ran.err
+    result = homeostat("sim", "compare", scenario, *options, tmp_path / "new" / "runs.svg")
+    assert result.code == 0
+    assert "runs.svg" in result.err
     drawn = (tmp_path / "new" / "runs.svg").read_text()
     for word in ("provisioning: healthy at the end", "static: ", "throughput", "needed", "instances", "minutes"):
         assert word in drawn
@@ -38,7 +38,7 @@ def test_a_picture_of_the_same_run_is_the_same_file(scenario: Path, tmp_path: Pa
 
 def test_a_picture_that_cannot_be_written_is_one_line(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    ran = homeostat("sim", "compare", scenario, "--policy", "static", "--picture", tmp_path / "file" / "runs.svg")
-    assert ran.code == 1
-    assert ran.err.startswith("homeostat: ")
-    assert "cannot write the picture" in ran.err
+    result = homeostat("sim", "compare", scenario, "--policy", "static", "--picture", tmp_path / "file" / "runs.svg")
+    assert result.code == 1
+    assert result.err.startswith("homeostat: ")
+    assert "cannot write the picture" in result.err

@@ -18,15 +18,15 @@ RECORDED = LOGS / "wordcount.jsonl"
 
 @pytest.mark.slow
 def test_a_plan_tells_why_the_others_lost(homeostat: Homeostat, batches: Path) -> None:
-    ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--confidence", "95 %")
-    assert ran.code == 0
-    assert "executors.app 4 →" in ran.out
-    assert "chosen" in ran.out
-    assert "rows/s" in ran.out
-    found = homeostat("plan", "--scenario", batches, "--rate", "3k", "--json").json
-    assert found["holds"]
-    assert [each["lost"] for each in found["candidates"]].count("") == 1
-    assert found["change"]["executors.app"] > 4
+    result = homeostat("plan", "--scenario", batches, "--rate", "3k", "--confidence", "95 %")
+    assert result.code == 0
+    assert "executors.app 4 →" in result.out
+    assert "chosen" in result.out
+    assert "rows/s" in result.out
+    answer = homeostat("plan", "--scenario", batches, "--rate", "3k", "--json").json
+    assert answer["holds"]
+    assert [each["lost"] for each in answer["candidates"]].count("") == 1
+    assert answer["change"]["executors.app"] > 4
 
 
 GREEDY = """\
@@ -44,10 +44,10 @@ class Greedy:
 
 def test_a_plan_tells_what_a_scheduler_of_ones_own_proposed_in_vain(homeostat: Homeostat, batches: Path) -> None:
     Path("greedy.py").write_text(GREEDY, encoding="utf-8")
-    ran = homeostat("plan", "--scenario", batches, "--proposer", "greedy:Greedy")
-    assert ran.code == 0
-    assert "rejected, from greedy: executors.app = 99 is outside its bounds" in ran.out
-    assert "rejected, from greedy: raised RuntimeError: nothing else to offer" in ran.out
+    result = homeostat("plan", "--scenario", batches, "--proposer", "greedy:Greedy")
+    assert result.code == 0
+    assert "rejected, from greedy: executors.app = 99 is outside its bounds" in result.out
+    assert "rejected, from greedy: raised RuntimeError: nothing else to offer" in result.out
 
 
 OWN = """
@@ -82,24 +82,24 @@ def test_schedulers_and_forecasters_of_ones_own_take_part_in_a_plan(homeostat: H
     batches.write_text(text, encoding="utf-8")
     options = ("plan", "--scenario", batches, "--horizon", "10 min", "--json")
     named = ("--proposer", "own_planning:Generous", "--with", "own_planning:Seer")
-    asked = homeostat(*options, *named).json
-    assert [each["proposed_by"] for each in asked["candidates"]].count("generous") == 1
+    answer = homeostat(*options, *named).json
+    assert [each["proposed_by"] for each in answer["candidates"]].count("generous") == 1
     Path("homeostat.toml").write_text(
         '[plugins]\nproposers = ["own_planning:Generous"]\nforecasters = ["own_planning:Seer"]\n', encoding="utf-8"
     )
-    assert homeostat(*options).json == asked
-    assert "seer" in asked["load"]
+    assert homeostat(*options).json == answer
+    assert "seer" in answer["load"]
 
 
 def test_a_plan_that_cannot_be_is_unhealthy(homeostat: Homeostat, batches: Path) -> None:
-    ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--cost-limit", 2)
-    assert ran.code == 3
-    assert "No configuration meets the objective" in ran.out
+    result = homeostat("plan", "--scenario", batches, "--rate", "3k", "--cost-limit", 2)
+    assert result.code == 3
+    assert "No configuration meets the objective" in result.out
 
 
 def test_a_plan_from_an_event_log_looks_at_what_arrived_in_it(homeostat: Homeostat) -> None:
-    told = homeostat("plan", "--event-log", RECORDED, "--json").json["load"]
-    assert "needs 1.04 h of history" in told
+    load = homeostat("plan", "--event-log", RECORDED, "--json").json["load"]
+    assert "needs 1.04 h of history" in load
     assert homeostat("plan", "--event-log", RECORDED, "--rate", "100", "--json").json["load"] == (
         "The load is assumed to stay constant."
     )

@@ -9,9 +9,9 @@ Homeostat = Callable[..., Any]
 
 
 def test_policies_are_listed_with_the_default_first(homeostat: Homeostat) -> None:
-    ran = homeostat("policies")
-    assert ran.code == 0
+    result = homeostat("policies")
+    assert result.code == 0
     listed = homeostat("policies", "--json").json
-    assert [line.split()[0] for line in ran.out.splitlines()[1:]] == [entry["name"] for entry in listed]
+    assert [line.split()[0] for line in result.out.splitlines()[1:]] == [entry["name"] for entry in listed]
     assert listed[0]["name"] == "provisioning"
     assert all(entry["description"] and "\n" not in entry["description"] for entry in listed)

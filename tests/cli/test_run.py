@@ -33,11 +33,11 @@ class Quiet(BaseHTTPRequestHandler):
         """Nothing: it would be on the standard error of the command."""
 
 
-def refused(ran: Any, *words: str) -> None:
-    assert ran.code == 2
-    assert ran.out == ""
-    lines = ran.err.strip().splitlines()
-    assert len(lines) == 1, ran.err
+def refused(result: Any, *words: str) -> None:
+    assert result.code == 2
+    assert result.out == ""
+    lines = result.err.strip().splitlines()
+    assert len(lines) == 1, result.err
     assert lines[0].startswith("homeostat: ")
     for word in words:
         assert word in lines[0]
@@ -117,9 +117,9 @@ def test_yarn_without_its_settings(homeostat: Homeostat, app: Path, monkeypatch:
 
 @pytest.mark.slow
 def test_a_log_that_cannot_be_written_is_one_line(homeostat: Homeostat, app: Path) -> None:
-    ran = homeostat("run", app, "--store", app / "log.sqlite", "--no-dashboard")
-    assert (ran.code, ran.out) == (1, "")
-    (line,) = ran.err.splitlines()
+    result = homeostat("run", app, "--store", app / "log.sqlite", "--no-dashboard")
+    assert (result.code, result.out) == (1, "")
+    (line,) = result.err.splitlines()
     assert line.startswith(f"homeostat: {app / 'log.sqlite'}: the log cannot be opened: ")
     assert not (app.parent / ".homeostat").exists()
 
@@ -169,9 +169,9 @@ def test_a_setting_of_the_file_that_is_wrong_is_reported_with_its_line(homeostat
 def test_a_directory_that_cannot_be_made_is_one_line(homeostat: Homeostat, app: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     inside = tmp_path / "file" / "kept"
-    ran = homeostat("run", app, "--master", "local[1]", "--directory", inside, "--no-dashboard")
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"homeostat: {inside}: not a directory\n"
+    result = homeostat("run", app, "--master", "local[1]", "--directory", inside, "--no-dashboard")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == f"homeostat: {inside}: not a directory\n"
 
 
 @pytest.mark.parametrize("option", ["--directory", "--store", "--config"])
@@ -181,8 +181,8 @@ def test_a_uri_is_refused_before_anything_is_made(
 ) -> None:
     monkeypatch.chdir(app.parent)
     before = list(app.parent.iterdir())
-    ran = homeostat("run", str(app), option, place)
-    assert ran.code == 2
-    assert ran.err.count("\n") == 1
-    assert "is a URI, and only local paths are supported" in ran.err
+    result = homeostat("run", str(app), option, place)
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert "is a URI, and only local paths are supported" in result.err
     assert list(app.parent.iterdir()) == before

@@ -62,6 +62,6 @@ def test_behind_a_proxy_elsewhere_the_cookie_is_for_https_alone(tmp_path: Path) 
     ],
 )
 def test_serve_refuses_what_it_cannot_do(homeostat: Homeostat, options: tuple[str, ...], what: str) -> None:
-    ran = homeostat("serve", "--port", "0", *options)
-    assert ran.code == 2
-    assert what in ran.err
+    result = homeostat("serve", "--port", "0", *options)
+    assert result.code == 2
+    assert what in result.err

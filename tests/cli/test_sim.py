@@ -31,9 +31,9 @@ RUN_KEYS = [
 
 
 def test_list_names_every_shipped_scenario(homeostat: Homeostat) -> None:
-    ran = homeostat("sim", "list")
-    assert ran.code == 0
-    assert [line.split()[0] for line in ran.out.splitlines()[1:]] == list(catalogue.names())
+    result = homeostat("sim", "list")
+    assert result.code == 0
+    assert [line.split()[0] for line in result.out.splitlines()[1:]] == list(catalogue.names())
     listed = homeostat("sim", "list", "--json").json
     assert [entry["name"] for entry in listed] == list(catalogue.names())
     assert {entry["engine"] for entry in listed} == {"dataflow", "microbatch"}
@@ -42,9 +42,9 @@ def test_list_names_every_shipped_scenario(homeostat: Homeostat) -> None:
 
 @pytest.mark.slow
 def test_a_run_has_the_promised_json_keys(homeostat: Homeostat, scenario: Path) -> None:
-    ran = homeostat("sim", "run", scenario, "--json")
-    assert ran.code == 0
-    result = ran.json
+    command_result = homeostat("sim", "run", scenario, "--json")
+    assert command_result.code == 0
+    result = command_result.json
     assert list(result) == RUN_KEYS
     assert result["scenario"] == "small"
     assert result["policy"] == "provisioning"
@@ -70,38 +70,38 @@ def test_the_same_seed_is_the_same_run_and_another_is_not(homeostat: Homeostat, 
 
 @pytest.mark.slow
 def test_a_run_in_words_shows_the_path_and_the_summary(homeostat: Homeostat, scenario: Path) -> None:
-    ran = homeostat("sim", "run", scenario)
-    assert ran.code == 0
-    lines = ran.out.splitlines()
+    result = homeostat("sim", "run", scenario)
+    assert result.code == 0
+    lines = result.out.splitlines()
     assert lines[0] == "small: A word count whose load doubles (policy provisioning, seed 1)"
     assert "start" in lines[2]
     assert "count=3 lines=1" in lines[2]
     assert "scale-up: parallelism.count" in lines[3]
     assert "under-provisioned at count" in lines[3]
-    assert "converged               yes" in ran.out
-    assert "\x1b" not in ran.out
-    assert ran.err == ""
+    assert "converged               yes" in result.out
+    assert "\x1b" not in result.out
+    assert result.err == ""
 
 
 @pytest.mark.slow
 def test_a_run_that_only_advises_tells_its_advice(homeostat: Homeostat, scenario: Path) -> None:
-    ran = homeostat("sim", "run", scenario, "--mode", "advise")
-    told = [line for line in ran.out.splitlines() if "advice: Homeostat would scale-up" in line]
-    assert told
-    assert told[0].startswith("0:0")
-    assert "because of under-provisioned at count" in " ".join(ran.out.split())
+    result = homeostat("sim", "run", scenario, "--mode", "advise")
+    advice_lines = [line for line in result.out.splitlines() if "advice: Homeostat would scale-up" in line]
+    assert advice_lines
+    assert advice_lines[0].startswith("0:0")
+    assert "because of under-provisioned at count" in " ".join(result.out.split())
 
 
 @pytest.mark.slow
 def test_an_unhealthy_end_is_exit_code_3(homeostat: Homeostat, scenario: Path) -> None:
-    ran = homeostat("sim", "run", scenario, "--mode", "observe")
-    assert ran.code == 3
-    assert "converged               no" in ran.out
-    ran = homeostat("sim", "run", scenario, "--mode", "observe", "--json")
-    assert ran.code == 3
-    assert ran.json["converged"] is False
-    assert ran.json["time_to_healthy_s"] is None
-    assert ran.json["steps"] == 0
+    result = homeostat("sim", "run", scenario, "--mode", "observe")
+    assert result.code == 3
+    assert "converged               no" in result.out
+    result = homeostat("sim", "run", scenario, "--mode", "observe", "--json")
+    assert result.code == 3
+    assert result.json["converged"] is False
+    assert result.json["time_to_healthy_s"] is None
+    assert result.json["steps"] == 0
 
 
 @pytest.mark.slow
@@ -118,10 +118,10 @@ def test_settings_change_the_run(homeostat: Homeostat, scenario: Path) -> None:
 def test_compare_has_a_line_for_each_policy(homeostat: Homeostat, scenario: Path) -> None:
     policies = ["provisioning", "provisioning.paper", "static"]
     options = [word for policy in policies for word in ("--policy", policy)]
-    ran = homeostat("sim", "compare", scenario, *options)
-    assert ran.code == 0
-    assert [line.split()[0] for line in ran.out.splitlines()[2:-1]] == policies
-    assert ran.out.splitlines()[-1].endswith("at end: count/lines")
+    command_result = homeostat("sim", "compare", scenario, *options)
+    assert command_result.code == 0
+    assert [line.split()[0] for line in command_result.out.splitlines()[2:-1]] == policies
+    assert command_result.out.splitlines()[-1].endswith("at end: count/lines")
     compared = homeostat("sim", "compare", scenario, *options, "--json").json
     assert [result["policy"] for result in compared] == policies
     assert all(list(result) == RUN_KEYS for result in compared)
@@ -132,27 +132,27 @@ def test_compare_has_a_line_for_each_policy(homeostat: Homeostat, scenario: Path
 def test_compare_without_policies_runs_all_that_act(homeostat: Homeostat, scenario: Path) -> None:
     scenario.write_text(scenario.read_text().replace("20 min", "8 min"))
     compared = homeostat("sim", "compare", scenario, "--json").json
-    ran = [result["policy"] for result in compared]
-    assert {"provisioning", "provisioning.paper", "heron", "ds2", "flink", "hpa", "dstream", "static"} <= set(ran)
-    assert not {"alert", "throughput", "throughput.paper"} & set(ran)
+    policies = [result["policy"] for result in compared]
+    assert {"provisioning", "provisioning.paper", "heron", "ds2", "flink", "hpa", "dstream", "static"} <= set(policies)
+    assert not {"alert", "throughput", "throughput.paper"} & set(policies)
 
 
 RECORDED = LOGS / "wordcount.jsonl"
 
 
 def test_the_scenario_is_printed_and_the_rest_said(homeostat: Homeostat) -> None:
-    ran = homeostat("sim", "fit", RECORDED)
-    assert ran.code == 0
-    scenario = catalogue.loads(ran.out)
+    result = homeostat("sim", "fit", RECORDED)
+    assert result.code == 0
+    scenario = catalogue.loads(result.out)
     assert [component.name for component in scenario.components] == ["scan", "aggregate"]
-    assert "Fitted to 10 batches" in ran.err
+    assert "Fitted to 10 batches" in result.err
 
 
 @pytest.mark.slow
 def test_a_written_scenario_runs(homeostat: Homeostat, tmp_path: Path) -> None:
-    ran = homeostat("sim", "fit", RECORDED, "--out", "fitted.toml")
-    assert (ran.code, ran.out) == (0, "")
-    assert "homeostat sim run fitted.toml" in ran.err
+    result = homeostat("sim", "fit", RECORDED, "--out", "fitted.toml")
+    assert (result.code, result.out) == (0, "")
+    assert "homeostat sim run fitted.toml" in result.err
     assert homeostat("sim", "run", tmp_path / "fitted.toml", "--mode", "observe").code in (0, 3)
 
 
@@ -176,6 +176,6 @@ def test_json_has_the_promised_keys(homeostat: Homeostat) -> None:
 @pytest.mark.slow
 def test_bad_input_is_one_line(homeostat: Homeostat, tmp_path: Path) -> None:
     for arguments in (["missing"], [tmp_path], [RECORDED, "--out", "nowhere/fitted.toml"]):
-        ran = homeostat("sim", "fit", *arguments)
-        assert ran.code == 2
-        assert len(ran.err.splitlines()) == 1
+        result = homeostat("sim", "fit", *arguments)
+        assert result.code == 2
+        assert len(result.err.splitlines()) == 1

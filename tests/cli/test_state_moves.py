@@ -13,9 +13,9 @@ Homeostat = Callable[..., Any]
 
 @pytest.mark.parametrize("command", [["restore", "{}", "good"], ["rescale", "{}", "--partitions", "4"]])
 def test_nothing_is_left_where_there_is_nothing(command: list[str], homeostat: Homeostat, tmp_path: Path) -> None:
-    ran = homeostat("state", *(word.format(tmp_path / "no" / "where") for word in command))
-    assert ran.code == 2
-    assert "there is no such directory" in ran.err
+    result = homeostat("state", *(word.format(tmp_path / "no" / "where") for word in command))
+    assert result.code == 2
+    assert "there is no such directory" in result.err
     assert not (tmp_path / "no").exists()
 
 
@@ -27,8 +27,8 @@ def test_a_way_back_that_was_cut_short_is_finished_by_a_rescale(homeostat: Homeo
     (fresh / "offsets" / "1").write_text((fresh / "offsets" / "0").read_text())
     fresh.rename(fresh.with_name("fresh.restoring"))
     fresh.with_name("fresh.restore.json").write_text('{"savepoint": "good", "batch": 0}')
-    ran = homeostat("state", "rescale", fresh, "--partitions", 4)
-    assert "batch 1 is not finished, and only the application can finish it" in ran.err
+    result = homeostat("state", "rescale", fresh, "--partitions", 4)
+    assert "batch 1 is not finished, and only the application can finish it" in result.err
     assert fresh.exists()
     assert not fresh.with_name("fresh.restore.json").exists()
 
@@ -39,6 +39,6 @@ def test_a_damaged_savepoint_does_not_hide_the_others(homeostat: Homeostat, fres
     assert homeostat("state", "savepoint", fresh, "good").code == 0
     assert homeostat("state", "savepoint", fresh, "bad").code == 0
     fresh.with_name("fresh.savepoints").joinpath("bad", "manifest.json").write_text("{")
-    ran = homeostat("state", "savepoints", fresh, "--json")
-    assert [each["name"] for each in ran.json] == ["good"]
-    assert "bad" in ran.err
+    result = homeostat("state", "savepoints", fresh, "--json")
+    assert [each["name"] for each in result.json] == ["good"]
+    assert "bad" in result.err

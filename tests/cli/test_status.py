@@ -77,8 +77,8 @@ def test_one_that_keeps_up_is_healthy_and_reported_in_full(homeostat: Homeostat,
         Record("u-1", "outcome", now_s - 0.1, "a-1 helped", "scan", ("a-1",), {"action": "a-1", "model_error": 0.2}),
         batch(2, now_s - 0.1),
     )
-    ran = homeostat("status")
-    assert ran.code == 0, ran.out
+    result = homeostat("status")
+    assert result.code == 0, result.out
     for words in (
         "healthy",
         "app-1",
@@ -91,11 +91,11 @@ def test_one_that_keeps_up_is_healthy_and_reported_in_full(homeostat: Homeostat,
         "replace a slow executor  not tried  standalone",
         "words: state partitions  no         it has no state",
     ):
-        assert words in ran.out
-    assert "slow-instance" not in ran.out
-    told = homeostat("status", "--directory", "clicks", "--json").json
-    assert (told["health"], told["alive"], told["knobs"]["executors.app"]) == ("healthy", True, 2)
-    (query,) = told["queries"]
+        assert words in result.out
+    assert "slow-instance" not in result.out
+    status = homeostat("status", "--directory", "clicks", "--json").json
+    assert (status["health"], status["alive"], status["knobs"]["executors.app"]) == ("healthy", True, 2)
+    (query,) = status["queries"]
     assert [diagnosis["id"] for diagnosis in query["diagnoses"]] == ["d-1"]
     assert query["batch"]["batch"] == 2
     assert query["heartbeat_s"] < 60
@@ -111,13 +111,13 @@ def test_it_shows_what_is_used_of_what_may_be_used(homeostat: Homeostat, home: P
     assert events[2:4] == ["unknown", "unknown"]
     (disk,) = [line for line in lines if line.startswith("checkpoints, log")]
     assert str(home / "clicks") in disk
-    shown = homeostat("status", "--json").json
-    by_name = {use["what"]: use for use in shown["usage"]}
+    status = homeostat("status", "--json").json
+    by_name = {use["what"]: use for use in status["usage"]}
     assert by_name["log"]["used"] >= (home / "clicks" / "log.sqlite").stat().st_size
     assert (by_name["log"]["bound"], by_name["log"]["unit"]) == (2e9, "bytes")
     assert by_name["event logs"]["used"] is None
     assert by_name["threads of the driver's Python"]["used"] >= 1
-    (free,) = shown["disks"]
+    (free,) = status["disks"]
     assert 0 < free["free_bytes"] <= free["total_bytes"]
     assert free["alert_below_bytes"] >= 2e9
 
@@ -132,10 +132,10 @@ def test_it_shows_what_is_used_of_what_may_be_used(homeostat: Homeostat, home: P
 )
 def test_its_health(homeostat: Homeostat, home: Path, records: list[tuple[str, JSON]], health: str, words: str) -> None:
     application(home / "clicks", *[batch(1, time.time() - 0.1, **dict([each])) for each in records])
-    told = homeostat("status", "--json")
-    assert told.json["health"] == health
-    assert told.code == (0 if health == "healthy" else 3)
-    assert words in told.json["queries"][0]["reason"]
+    result = homeostat("status", "--json")
+    assert result.json["health"] == health
+    assert result.code == (0 if health == "healthy" else 3)
+    assert words in result.json["queries"][0]["reason"]
 
 
 def test_without_news_nobody_knows(homeostat: Homeostat, home: Path) -> None:
@@ -150,10 +150,10 @@ def test_a_driver_that_has_ended_or_whose_number_another_process_has(homeostat: 
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     application(home / "ended", batch(1, time.time()), process=ended.pid)
-    ran = homeostat("status", "--directory", "ended")
-    assert ran.code == 3
-    assert ran.out.startswith("not running")
-    assert f"process {ended.pid} has ended" in ran.out
+    result = homeostat("status", "--directory", "ended")
+    assert result.code == 3
+    assert result.out.startswith("not running")
+    assert f"process {ended.pid} has ended" in result.out
     application(home / "other", batch(1, time.time()), process=os.getpid(), started_s=_began_s() - 3600)
     assert homeostat("status", "--directory", "other.py", "--json").json["health"] == "not running"
 
@@ -161,23 +161,23 @@ def test_a_driver_that_has_ended_or_whose_number_another_process_has(homeostat: 
 def test_a_log_that_is_gone_is_unknown_and_the_rest_is_reported(homeostat: Homeostat, home: Path) -> None:
     application(home / "clicks", batch(1, time.time()))
     (home / "clicks" / "log.sqlite").unlink()
-    ran = homeostat("status")
-    assert ran.code == 3
-    assert "unknown" in ran.out
+    result = homeostat("status")
+    assert result.code == 3
+    assert "unknown" in result.out
 
 
 @pytest.mark.parametrize("arguments", [(), ("--directory", "clicks")])
 def test_where_nothing_was_started_one_line_says_so(homeostat: Homeostat, arguments: tuple[str, ...]) -> None:
-    ran = homeostat("status", *arguments)
-    assert ran.code == 2
-    assert ran.out == ""
-    assert ran.err.count("\n") == 1
-    assert "no application was started in this directory (start it with `homeostat run APP.PY`, or" in ran.err
+    result = homeostat("status", *arguments)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.count("\n") == 1
+    assert "no application was started in this directory (start it with `homeostat run APP.PY`, or" in result.err
 
 
 def test_the_log_leaves_batches_out_unless_asked_for(homeostat: Homeostat, home: Path) -> None:
     application(home / "clicks", batch(1, time.time()), Record("a-1", "action", time.time(), "grows"))
     log = home / "clicks" / "log.sqlite"
     assert [record["id"] for record in homeostat("log", "--store", log, "--json").json] == ["a-1"]
-    asked = homeostat("log", "--store", log, "--kind", "batch", "--json").json
-    assert [record["id"] for record in asked] == ["b-1"]
+    records = homeostat("log", "--store", log, "--kind", "batch", "--json").json
+    assert [record["id"] for record in records] == ["b-1"]

@@ -18,23 +18,23 @@ from homeostat.lab.rest_proxy import Behaviour, Proxy
 Homeostat = Callable[..., Any]
 
 
-def one_line(ran: Any, code: int, *words: str) -> None:
-    assert (ran.code, ran.out) == (code, "")
-    (line,) = ran.err.strip().splitlines()
+def one_line(result: Any, code: int, *words: str) -> None:
+    assert (result.code, result.out) == (code, "")
+    (line,) = result.err.strip().splitlines()
     assert line.startswith("homeostat: ")
     for word in words:
         assert word in line
 
 
 @contextmanager
-def web_server(said: str, status: int = 200) -> Iterator[str]:
-    """Somebody else's, which says the same to whatever it is asked."""
+def web_server(body: str, status: int = 200) -> Iterator[str]:
+    """A server that is no Spark application. It gives the same answer to every request."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(status)
             self.end_headers()
-            self.wfile.write(said.encode())
+            self.wfile.write(body.encode())
 
         def log_message(self, *_: object) -> None:
             """Nothing: it would be on the standard error of the command."""
@@ -67,7 +67,7 @@ def test_an_address_that_answers_something_else_is_one_line(homeostat: Homeostat
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "why"),
+    ("body", "status", "why"),
     [
         ("<!DOCTYPE html><title>Wiki</title>", 200, "the answer is not JSON"),
         ("<h1>Not Found</h1>", 404, "the answer has status 404"),
@@ -78,10 +78,10 @@ def test_an_address_that_answers_something_else_is_one_line(homeostat: Homeostat
     ],
 )
 def test_a_page_that_is_no_spark_application_is_one_line(
-    homeostat: Homeostat, said: str, status: int, why: str
+    homeostat: Homeostat, body: str, status: int, why: str
 ) -> None:
     before = threading.active_count()
-    with web_server(said, status) as url:
+    with web_server(body, status) as url:
         one_line(
             homeostat("watch", url),
             1,
@@ -145,10 +145,10 @@ def test_what_another_machine_says_reaches_no_terminal_raw(
     monkeypatch.setattr("homeostat.cli.watch._follow", lambda *_: None)
     names = {"id": "app\x1b[2J-1", "name": "words", "spark": "4.0\x1b]0;taken over\x07"}
     with json_server({"applications": [names], "version": names}) as url:
-        ran = homeostat("watch", url, "--for", "1s")
-    assert ran.code == 0
-    assert r"4.0\x1b]0;taken over\x07" in ran.out
-    assert not {"\x1b", "\x07"} & {*ran.out, *ran.err}
+        result = homeostat("watch", url, "--for", "1s")
+    assert result.code == 0
+    assert r"4.0\x1b]0;taken over\x07" in result.out
+    assert not {"\x1b", "\x07"} & {*result.out, *result.err}
 
 
 @contextmanager

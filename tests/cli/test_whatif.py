@@ -15,8 +15,8 @@ RECORDED = LOGS / "wordcount.jsonl"
 
 
 def test_a_question_about_a_simulation_is_answered(homeostat: Homeostat, batches: Path) -> None:
-    ran = homeostat("whatif", "--scenario", batches, "--rate", "2k", "--executors", 8, "--partitions", 48)
-    assert ran.code == 0
+    result = homeostat("whatif", "--scenario", batches, "--rate", "2k", "--executors", 8, "--partitions", 48)
+    assert result.code == 0
     for words in (
         "batch duration",
         "largest rate",
@@ -24,13 +24,13 @@ def test_a_question_about_a_simulation_is_answered(homeostat: Homeostat, batches
         "with more than",
         "unknown: the number of executors never changed",
     ):
-        assert words in ran.out
+        assert words in result.out
 
 
 def test_too_few_executors_are_unhealthy_and_json_has_the_numbers(homeostat: Homeostat, batches: Path) -> None:
-    ran = homeostat("whatif", "--scenario", batches, "--executors", 1, "--json")
-    assert ran.code == 3
-    now, then = ran.json["now"], ran.json["then"]
+    result = homeostat("whatif", "--scenario", batches, "--executors", 1, "--json")
+    assert result.code == 3
+    now, then = result.json["now"], result.json["then"]
     assert now["stable"]
     assert not then["stable"]
     assert then["latency_s"]["p95"] is None
@@ -61,6 +61,6 @@ def test_a_picture_is_drawn(homeostat: Homeostat, batches: Path, tmp_path: Path)
 def test_what_makes_no_sense_is_refused(
     homeostat: Homeostat, batches: Path, arguments: tuple[str, ...], words: str
 ) -> None:
-    ran = homeostat("whatif", "--scenario", batches, *arguments)
-    assert ran.code == 2
-    assert words in ran.err
+    result = homeostat("whatif", "--scenario", batches, *arguments)
+    assert result.code == 2
+    assert words in result.err

@@ -36,11 +36,11 @@ def proposal(
     return Proposal(kind, because, patch, component, benefit=benefit, cost=cost, reversible=reversible)
 
 
-def passes(wanted: Proposal) -> Proposal | Refusal:
-    return wanted
+def passes(proposal: Proposal) -> Proposal | Refusal:
+    return proposal
 
 
-def equally(wanted: Proposal) -> float:
+def equally(proposal: Proposal) -> float:
     return 0.5
 
 
@@ -108,8 +108,8 @@ def test_the_remedies_of_a_scope_that_are_allowed_become_one_plan() -> None:
     )
     elsewhere = proposal("e", "orders")
 
-    def check(wanted: Proposal) -> Proposal | Refusal:
-        return Refusal("bounds") if wanted is refused else wanted
+    def check(proposal: Proposal) -> Proposal | Refusal:
+        return Refusal("bounds") if proposal is refused else proposal
 
     arbiter = RankedArbiter(composer=TakesTwo())
     choice = arbiter.choose([third, elsewhere, second, refused, best], CONTEXT, equally, check)

@@ -13,8 +13,8 @@ from homeostat.core.errors import ConfigError
 
 def test_every_shipped_cause_is_known_wherever_causes_are_imported() -> None:
     code = "from homeostat.core.causes import cause_of; print(cause_of('sink-bound').title)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "The sink takes much of the batch"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "The sink takes much of the batch"
 
 
 def test_a_name_that_nobody_declared_gets_an_entry_without_a_remedy() -> None:

@@ -76,9 +76,9 @@ def test_a_knob_knows_its_query_and_its_step() -> None:
 
 
 def test_a_worker_that_is_gone_is_not_replaced_again() -> None:
-    gone = Configuration(retired=frozenset({"w-1"}))
-    again = gone.patched(Patch(retire=frozenset({"w-1"})))
-    assert diff(gone, again, Capabilities(can_replace=True)) == ()
+    configuration = Configuration(retired=frozenset({"w-1"}))
+    again = configuration.patched(Patch(retire=frozenset({"w-1"})))
+    assert diff(configuration, again, Capabilities(can_replace=True)) == ()
     assert diff(Configuration(), again, Capabilities(can_replace=True)) == (Replace(frozenset({"w-1"})),)
     assert diff(Configuration(), again, Capabilities()) == ()
 

@@ -42,8 +42,8 @@ def narrow(name: str) -> View:
         )
         for knob, spec in view.capabilities.knobs.items()
     }
-    wanted = Objective(throughput_per_s=1e6, lag_s=1.0, cost_limit=11.0)
-    return view_of(view.window.observations, capabilities=Capabilities(knobs, True, 5.0), objective=wanted)
+    objective = Objective(throughput_per_s=1e6, lag_s=1.0, cost_limit=11.0)
+    return view_of(view.window.observations, capabilities=Capabilities(knobs, True, 5.0), objective=objective)
 
 
 def within_bounds(actions: Sequence[Apply], view: View) -> None:

@@ -55,5 +55,5 @@ def test_they_outlast_a_change_of_the_configuration_but_not_of_the_topology() ->
     other, _, _ = step(policy(), state, [EngineChanged(ENGINE.topology, values, ENGINE.capabilities, 50.0)], 50.0)
     assert other.earlier.observations == kept
     smaller = replace(ENGINE.topology, components=ENGINE.topology.components[:1])
-    gone, _, _ = step(policy(), state, [EngineChanged(smaller, values, ENGINE.capabilities, 60.0)], 60.0)
-    assert gone.earlier.observations == ()
+    state_after, _, _ = step(policy(), state, [EngineChanged(smaller, values, ENGINE.capabilities, 60.0)], 60.0)
+    assert state_after.earlier.observations == ()

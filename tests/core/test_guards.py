@@ -80,7 +80,7 @@ def two_queries() -> View:
 
 
 @pytest.mark.parametrize(
-    ("held", "wanted", "free"),
+    ("held", "component", "free"),
     [
         ("clicks", "clicks", False),
         ("clicks", "orders", True),
@@ -90,9 +90,9 @@ def two_queries() -> View:
     ],
 )
 def test_actions_on_one_query_wait_for_each_other_and_those_on_the_application_for_all(
-    held: str, wanted: str, free: bool
+    held: str, component: str, free: bool
 ) -> None:
-    proposal = wish({Knob(PARALLELISM, "orders"): 2}, component=wanted)
+    proposal = wish({Knob(PARALLELISM, "orders"): 2}, component=component)
     context = GuardContext(two_queries(), busy={held: "a-1 is under way"}, last_action_s={held: 0.0})
     assert OneInFlight().check(proposal, context) == (proposal if free else "a-1 is under way")
     waits = CoolDown(grow_s=60.0).check(proposal, context)
@@ -167,23 +167,23 @@ def test_the_predicted_gain_of_a_trimmed_proposal_is_smaller() -> None:
 
 @given(
     now=st.integers(1, 50),
-    wanted=st.integers(-5, 500),
+    target=st.integers(-5, 500),
     grow=st.floats(1.01, 10.0),
     shrink=st.floats(1.01, 10.0),
     bounds=st.tuples(st.integers(1, 40), st.integers(0, 100)),
 )
 def test_no_knob_moves_further_than_allowed_nor_out_of_its_bounds(
-    now: int, wanted: int, grow: float, shrink: float, bounds: tuple[int, int]
+    now: int, target: int, grow: float, shrink: float, bounds: tuple[int, int]
 ) -> None:
     spec = KnobSpec(min(bounds[0], now), max(bounds[0] + bounds[1], now), cost=1.0)
     base = view_of(SEEN[:1], values={SPLIT: now}, capabilities=Capabilities({SPLIT: spec}))
-    checked = LargestChange(grow, shrink).check(wish({SPLIT: wanted}), GuardContext(base))
+    checked = LargestChange(grow, shrink).check(wish({SPLIT: target}), GuardContext(base))
     if isinstance(checked, Proposal):
         after = values(checked)[SPLIT]
         assert isinstance(after, int)
         assert min(now / shrink, now - 1) <= after <= max(now * grow, now + 1)
         assert spec.minimum <= after <= spec.maximum
-        assert (after - now) * (wanted - now) >= 0, "it went the other way"
+        assert (after - now) * (target - now) >= 0, "it went the other way"
 
 
 def test_one_unit_is_always_allowed() -> None:
@@ -251,9 +251,9 @@ def test_a_wish_to_shrink_proves_nothing_if_anything_was_not_measured_meanwhile(
     lost = blanked(SEEN[number : number + 1], column)
     here = view_of([*SEEN[:number], *lost, *SEEN[number + 1 :]])
     assert isinstance(confirmed(here, 4, 300.0, 4), str)
-    gone = view_of([*SEEN[:number], *SEEN[number + 1 :]], now_s=600.0)
+    view_with_gap = view_of([*SEEN[:number], *SEEN[number + 1 :]], now_s=600.0)
     if number < 59:
-        assert confirmed(gone, 4, 300.0, 4) == "parallelism.count: an observation was missing while confirming"
+        assert confirmed(view_with_gap, 4, 300.0, 4) == "parallelism.count: an observation was missing while confirming"
 
 
 def test_what_is_too_large_for_a_load_that_asks_for_more_elsewhere_is_not_confirmed_but_measured() -> None:

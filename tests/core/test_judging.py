@@ -125,13 +125,13 @@ def test_the_first_measurement_after_an_action_does_not_count() -> None:
 
 
 def test_a_batch_that_finds_cold_processes_counts_for_nothing_though_empty_ones_went_before_it() -> None:
-    def seen(number: int) -> Observation:
+    def observation_of(number: int) -> Observation:
         flow = FlowSample("lines", rows=100.0 * (number > 0), seconds=9.0 if number == 1 else 3.0, trigger_s=5.0)
         return replace(measured()[number], batch=number, run="run", flows=(flow,))
 
     state = State()
     for number in range(4):
-        state, _, _ = step(Policy("watch"), state, [Observed(seen(number))], 10.0 * (number + 1))
+        state, _, _ = step(Policy("watch"), state, [Observed(observation_of(number))], 10.0 * (number + 1))
     assert [digest.epoch for digest in state.history] == [BETWEEN_EPOCHS, BETWEEN_EPOCHS, 0, 0]
 
 
@@ -285,8 +285,8 @@ def two_queries() -> tuple[View, Policy]:
 def test_a_command_for_one_query_does_not_take_back_that_for_another() -> None:
     view, policy = two_queries()
     state, _, _ = step(policy, State(mode="regulate"), [described(view)], 0.0)
-    seen = observations(3, {"clicks": instances(1.0, 1.0)})
-    state, commands, _ = step(policy, state, [Observed(seen[0])], 10.0)
+    batches = observations(3, {"clicks": instances(1.0, 1.0)})
+    state, commands, _ = step(policy, state, [Observed(batches[0])], 10.0)
     first, second = (command for command in commands if isinstance(command, Apply))
     assert (first.id, second.id) == IDS
     both = {Knob(PARALLELISM, "clicks"): 3, Knob(PARALLELISM, "orders"): 3}
@@ -334,7 +334,7 @@ def test_what_a_person_should_know_of_an_action_that_took_effect_is_reported() -
     played = play(policy, ENGINE, measured(count=APPLIED_AT), acknowledge=False)
     warned = Receipt("a-1", 61.0, played.actions[0].desired, warning="it came up on the same host")
     _, commands, trace = step(policy, played.state, [warned], 61.0)
-    (told,) = commands
-    assert isinstance(told, Notify)
-    assert (told.message, told.because) == ("it came up on the same host", ("a-1",))
+    (notice,) = commands
+    assert isinstance(notice, Notify)
+    assert (notice.message, notice.because) == ("it came up on the same host", ("a-1",))
     assert [record.text for record in trace.records if record.kind == "alert"] == ["it came up on the same host"]

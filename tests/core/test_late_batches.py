@@ -33,15 +33,15 @@ def test_without_a_trigger_or_a_duration_it_counts_once() -> None:
 
 def test_a_late_batch_stands_as_often_as_it_counts_with_the_rows_that_it_had() -> None:
     view = batches(34.0)
-    seen = with_late_batches(view, least=3)
-    assert len(seen.current) == len(seen.window) == 3
-    assert seen.flow("rows").tolist() == [100.0] * 3
-    assert seen.flow("seconds").tolist() == [34.0] * 3
-    assert seen.window.tasks("count", "rows").tolist() == [[60.0, 40.0]] * 3
-    ends_s = [observation.at_s for observation in seen.window.observations]
+    late_view = with_late_batches(view, least=3)
+    assert len(late_view.current) == len(late_view.window) == 3
+    assert late_view.flow("rows").tolist() == [100.0] * 3
+    assert late_view.flow("seconds").tolist() == [34.0] * 3
+    assert late_view.window.tasks("count", "rows").tolist() == [[60.0, 40.0]] * 3
+    ends_s = [observation.at_s for observation in late_view.window.observations]
     assert ends_s[-1] == view.window.observations[-1].at_s
     assert (np.diff(ends_s) > 0).all()
-    assert sum(digest.span_s for digest in seen.current) == pytest.approx(view.current[0].span_s)
+    assert sum(digest.span_s for digest in late_view.current) == pytest.approx(view.current[0].span_s)
 
 
 def test_nothing_changes_where_batches_end_in_time_or_enough_were_seen() -> None:

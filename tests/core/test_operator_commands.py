@@ -77,8 +77,8 @@ def test_what_cannot_be_done_is_answered(events: list[Operator], why: str) -> No
 def test_a_second_approval_waits_for_the_first_action() -> None:
     advised = play(policy(), ENGINE, OBSERVED[:2], mode="advise").state
     twice = replace(advised, advised={**advised.advised, "v-2": advised.advised["v-1"]})
-    said = [say("approve", "v-1"), say("approve", "v-2")]
-    _, commands, trace = step(policy(), twice, said, 25.0)
+    approvals = [say("approve", "v-1"), say("approve", "v-2")]
+    _, commands, trace = step(policy(), twice, approvals, 25.0)
     assert len(commands) == 1
     assert "Not done: one action in flight: a-1 is under way" in [record.text for record in trace.records]
 

@@ -37,13 +37,13 @@ def measured(after: tuple[float, float]) -> tuple[Observation, ...]:
 
 @dataclass(frozen=True)
 class TwoTroubles:
-    """One at split and one at count. Those in `gone` end with the action."""
+    """One at split and one at count. Those in `healed_components` end with the action."""
 
-    gone: tuple[str, ...]
+    healed_components: tuple[str, ...]
     name: str = "two troubles"
 
     def detect(self, view: View) -> Iterable[Symptom]:
-        over = self.gone if view.now_s > 10.0 * APPLIED_AT else ()
+        over = self.healed_components if view.now_s > 10.0 * APPLIED_AT else ()
         for component in ("split", "count"):
             if component not in over:
                 yield Symptom("trouble", component, 0.5)
@@ -60,8 +60,8 @@ class TwoTroubles:
                 )
 
 
-def run(after: tuple[float, float], gone: tuple[str, ...]) -> Played:
-    part = TwoTroubles(gone)
+def run(after: tuple[float, float], healed_components: tuple[str, ...]) -> Played:
+    part = TwoTroubles(healed_components)
     policy = Policy("two", (part,), (part,), (part,), arbiter=RankedArbiter(composer=OnePlan()))
     return play(policy, view_of(measured(after)), measured(after))
 
@@ -80,10 +80,12 @@ def test_both_remedies_are_one_action_with_two_predictions() -> None:
     assert verdicts(played) == {"split": "helped", "count": "helped"}
 
 
-@pytest.mark.parametrize(("after", "gone", "failed"), [((0.04, 0.08), ("split",), "count")])
-def test_a_part_that_failed_is_taken_back_alone(after: tuple[float, float], gone: tuple[str, ...], failed: str) -> None:
+@pytest.mark.parametrize(("after", "healed_components", "failed"), [((0.04, 0.08), ("split",), "count")])
+def test_a_part_that_failed_is_taken_back_alone(
+    after: tuple[float, float], healed_components: tuple[str, ...], failed: str
+) -> None:
     """Count was nearly as slow as split and has not changed, so that the plan gains little."""
-    played = run(after, gone)
+    played = run(after, healed_components)
     assert verdicts(played)[failed] == "failed"
     assert verdicts(played)["split"] == "helped"
     assert played.texts("action")[1:] == ["revert: parallelism.count = 2"]

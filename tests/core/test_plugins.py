@@ -151,14 +151,14 @@ def test_when_the_judge_fails_the_outcome_is_unclear_and_proves_nothing() -> Non
 
 
 def test_detectors_see_enough_observations_even_if_those_take_longer_than_the_window() -> None:
-    seen: list[int] = []
+    window_sizes: list[int] = []
 
     def count(view: View) -> Iterator[Symptom]:
-        seen.append(len(view.window))
+        window_sizes.append(len(view.window))
         return iter(())
 
     counting = Says(count)
     play(Policy("counts", (counting,), window_s=25.0), ENGINE, OBSERVED[:8], mode="observe")
-    assert seen[-1] == 3
+    assert window_sizes[-1] == 3
     play(Policy("counts", (counting,), window_s=25.0, least_window=5), ENGINE, OBSERVED[:8], mode="observe")
-    assert seen[-1] == 5
+    assert window_sizes[-1] == 5

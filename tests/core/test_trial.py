@@ -153,7 +153,7 @@ def test_noise_alone_is_hardly_ever_a_success_or_harm(phi: float) -> None:
     series = dataflow([0.01 * math.exp(0.15 * value) for value in walk])
     starts = range(0, 400, 20)
     verdicts = [verdict(trial(series[n : n + 20], series[n + 20 : n + 40], elapsed_s=LATE)) for n in starts]
-    assert sum(found in ("helped", "harmful") for found in verdicts) <= 2
+    assert sum(each in ("helped", "harmful") for each in verdicts) <= 2
 
 
 @settings(max_examples=30)

@@ -22,7 +22,7 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("berlin")
 @pytest.mark.parametrize(
-    ("at_s", "shown"),
+    ("at_s", "text"),
     [
         (0.0, "t+0 s"),
         (0.54, "t+0.5 s"),
@@ -35,13 +35,13 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (1e300, None),
     ],
 )
-def test_times_are_shown_since_the_start_or_as_the_local_clock(at_s: float, shown: str | None) -> None:
-    assert shown is None or moment(at_s) == shown
+def test_times_are_shown_since_the_start_or_as_the_local_clock(at_s: float, text: str | None) -> None:
+    assert text is None or moment(at_s) == text
     assert moment(at_s)
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "text"),
     [
         (8, "8"),
         (12_345, "12,345"),
@@ -56,8 +56,8 @@ def test_times_are_shown_since_the_start_or_as_the_local_clock(at_s: float, show
         (-math.inf, "-infinite"),
     ],
 )
-def test_numbers_have_three_digits(value: float, shown: str) -> None:
-    assert number(value) == shown
+def test_numbers_have_three_digits(value: float, text: str) -> None:
+    assert number(value) == text
 
 
 def test_names_give_values_their_unit() -> None:

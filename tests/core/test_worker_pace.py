@@ -22,14 +22,14 @@ ODD = instances([50.0, 50.0, 50.0], [20.0, 5.0, 5.0], finish_s=20.0)
 
 
 def test_one_that_takes_twice_as_long_for_a_row_is_twice_as_slow_though_it_takes_fewer_of_them() -> None:
-    found = paces(dataflow(*[instances([25.0, 50.0, 50.0], 5.0)] * 3))
-    assert found["count-0"] == pytest.approx(2.0)
-    assert max(found["count-1"], found["count-2"]) <= 1.0
+    pace_by_worker = paces(dataflow(*[instances([25.0, 50.0, 50.0], 5.0)] * 3))
+    assert pace_by_worker["count-0"] == pytest.approx(2.0)
+    assert max(pace_by_worker["count-1"], pace_by_worker["count-2"]) <= 1.0
 
 
 def test_a_task_with_few_rows_is_not_slow() -> None:
-    found = paces(batches(*[instances([2.0, 50.0, 50.0], [4.0, 5.0, 5.0], finish_s=5.0)] * 3))
-    assert found["exec-0"] < 1.0
+    pace_by_worker = paces(batches(*[instances([2.0, 50.0, 50.0], [4.0, 5.0, 5.0], finish_s=5.0)] * 3))
+    assert pace_by_worker["exec-0"] < 1.0
 
 
 def test_a_moment_is_not_typical() -> None:

@@ -52,12 +52,12 @@ class Says:
         return Forecast(traffic.end_s, MINUTE_S, quantiles, values, "stated", self.usable, "")
 
 
-def seen(says: Says, view: View | None = None) -> list[Symptom]:
+def split_symptoms(says: Says, view: View | None = None) -> list[Symptom]:
     return [s for s in RiseDetector(forecasts=says).detect(view or word_count()) if s.component == "split"]
 
 
 def test_a_rise_is_reported_when_there_is_just_time_to_act() -> None:
-    (symptom,) = seen(Says(300.0, 600.0, NOW_S + 120.0))
+    (symptom,) = split_symptoms(Says(300.0, 600.0, NOW_S + 120.0))
     assert symptom.evidence.figures()["expected_per_s"] == pytest.approx(660.0)
     assert symptom.evidence.figures()["ahead_s"] == 30.0
     assert float(symptom.evidence.figures()["arrival_per_s"]) < float(symptom.evidence.figures()["limit_per_s"])
@@ -66,23 +66,23 @@ def test_a_rise_is_reported_when_there_is_just_time_to_act() -> None:
 
 
 def test_a_rise_further_away_can_wait_and_one_that_is_nearer_than_an_action_takes_is_left_to_others() -> None:
-    assert not seen(Says(300.0, 600.0, NOW_S + 600.0))
-    assert not seen(Says(300.0, 600.0, NOW_S))
+    assert not split_symptoms(Says(300.0, 600.0, NOW_S + 600.0))
+    assert not split_symptoms(Says(300.0, 600.0, NOW_S))
 
 
 def test_a_rise_that_can_be_taken_and_a_fall_are_nobodys_business() -> None:
-    assert not seen(Says(300.0, 350.0, NOW_S + 120.0))
-    assert not seen(Says(300.0, 100.0, NOW_S + 120.0))
+    assert not split_symptoms(Says(300.0, 350.0, NOW_S + 120.0))
+    assert not split_symptoms(Says(300.0, 100.0, NOW_S + 120.0))
 
 
 def test_no_forecast_is_used_that_is_no_better_than_a_naive_one_or_was_wrong_just_now() -> None:
-    assert not seen(Says(300.0, 600.0, NOW_S + 120.0, usable=False))
-    assert not seen(Says(300.0, 600.0, NOW_S + 120.0, earlier=900.0))
-    assert seen(Says(300.0, 600.0, NOW_S + 120.0, earlier=350.0))
+    assert not split_symptoms(Says(300.0, 600.0, NOW_S + 120.0, usable=False))
+    assert not split_symptoms(Says(300.0, 600.0, NOW_S + 120.0, earlier=900.0))
+    assert split_symptoms(Says(300.0, 600.0, NOW_S + 120.0, earlier=350.0))
 
 
 def test_what_is_far_from_anything_that_ever_came_is_not_foreseen() -> None:
-    assert not seen(Says(300.0, 600.0, NOW_S + 120.0), word_count(Traffic(-600, (300.0,) * 610)))
+    assert not split_symptoms(Says(300.0, 600.0, NOW_S + 120.0), word_count(Traffic(-600, (300.0,) * 610)))
 
 
 def days(count: int, seed: int = 1) -> Traffic:
@@ -94,11 +94,11 @@ def days(count: int, seed: int = 1) -> Traffic:
 
 
 def test_a_spike_of_every_day_is_foreseen_and_noise_is_no_rise() -> None:
-    found = coming(word_count(days(4)), 1_800.0, 0.9)
-    assert found is not None
-    after_s = found.times_s - NOW_S
-    assert found.middle_per_s[(after_s > 1_000.0) & (after_s < 1_700.0)].min() > 450.0
-    assert found.middle_per_s[after_s < 800.0].max() < 400.0
+    load_ahead = coming(word_count(days(4)), 1_800.0, 0.9)
+    assert load_ahead is not None
+    after_s = load_ahead.times_s - NOW_S
+    assert load_ahead.middle_per_s[(after_s > 1_000.0) & (after_s < 1_700.0)].min() > 450.0
+    assert load_ahead.middle_per_s[after_s < 800.0].max() < 400.0
     noise = np.random.default_rng(2).normal(1.0, 0.05, 2 * DAY)
     steady = word_count(Traffic(10 - 2 * DAY, tuple((300.0 * noise).tolist())))
     assert not list(RiseDetector().detect(steady))
@@ -110,10 +110,10 @@ def test_a_forecast_is_made_once_for_the_same_history() -> None:
 
 
 def test_a_forecast_is_made_once_in_five_minutes_although_the_last_minute_is_known_later() -> None:
-    asked: set[tuple[Traffic, float]] = set()
+    requests: set[tuple[Traffic, float]] = set()
 
     def counted(traffic: Traffic, horizon_s: float, confidence: float) -> Forecast:
-        asked.add((traffic, traffic.end_s))
+        requests.add((traffic, traffic.end_s))
         return Says(300.0, 600.0, NOW_S)(traffic, horizon_s, confidence)
 
     view = word_count(SEEN.until(NOW_S - 2 * MINUTE_S))
@@ -121,13 +121,13 @@ def test_a_forecast_is_made_once_in_five_minutes_although_the_last_minute_is_kno
         traffic = view.traffic.after(NOW_S + later_s - 100.0, 10.0, 300.0)
         view = replace(view, now_s=NOW_S + later_s, traffic=traffic)
         assert coming(view, 900.0, 0.9, counted) is not None
-    made = sorted(end_s for _, end_s in asked)
+    made = sorted(end_s for _, end_s in requests)
     assert made == sorted({*made})
     assert made[-2:] == [NOW_S - 300.0, NOW_S]
 
 
 def resolved(view: View, *others: Diagnosis) -> list[float]:
-    symptoms = seen(Says(300.0, 600.0, NOW_S + 120.0), view)
+    symptoms = split_symptoms(Says(300.0, 600.0, NOW_S + 120.0), view)
     diagnoses = [*AheadDiagnoser().diagnose(view, symptoms), *others]
     assert diagnoses[0].cause == RISE_AHEAD
     proposals = list(ScaleAheadResolver().resolve(view, diagnoses))

@@ -54,12 +54,14 @@ def test_noise_alone_is_hardly_ever_pressure() -> None:
 @pytest.mark.slow
 def test_an_overload_is_found_in_spite_of_the_noise() -> None:
     """The same noise and the same settings; 120 calm observations, then 1.2 times what can be taken."""
-    found = 0
+    detection_count = 0
     for seed in range(100, 160):
         view = measured_view(noisy(seed, np.array([0.67] * 120 + [1.2] * 15)))
-        found += any(True for count in range(1, 16) for _ in PressureDetector().detect(until(view, 120 + count)))
+        detection_count += any(
+            True for count in range(1, 16) for _ in PressureDetector().detect(until(view, 120 + count))
+        )
 
-    assert found >= 57
+    assert detection_count >= 57
 
 
 def behind_a_bottleneck() -> tuple[Observation, ...]:

@@ -26,14 +26,14 @@ def sample(*partitions: SourcePartition, **others: object) -> SourceSample:
     return SourceSample("orders", "orders at b:1", 100.0, partitions or (HEALTHY,), **others)  # type: ignore[arg-type]
 
 
-def found(*samples: SourceSample, now_s: float = 101.0) -> dict[str, str]:
+def details_by_cause(*samples: SourceSample, now_s: float = 101.0) -> dict[str, str]:
     view = View(now_s, Topology(()), Configuration(), Capabilities(), sources=samples)
     evidence = [symptom.evidence for symptom in SourceTroubleDetector().detect(view)]
     return {each.cause: each.detail for each in evidence if isinstance(each, SourceTrouble)}
 
 
 def test_a_healthy_source_is_left_alone() -> None:
-    assert found(sample(keep_s=3600.0)) == {}
+    assert details_by_cause(sample(keep_s=3600.0)) == {}
     check_detector(SourceTroubleDetector())
 
 
@@ -41,7 +41,7 @@ def test_a_healthy_source_is_left_alone() -> None:
     ("troubled", "cause", "words"),
     [
         (sample(silent_s=7.0, error="refused"), SOURCE_UNREACHABLE, "no answer for 7 s (refused)"),
-        (sample(gone=("orders",)), SOURCE_GONE, "orders does not exist"),
+        (sample(missing_topics=("orders",)), SOURCE_GONE, "orders does not exist"),
         (
             sample(HEALTHY, SourcePartition("orders-1", has_leader=False)),
             SOURCE_LEADERLESS,
@@ -58,12 +58,12 @@ def test_a_healthy_source_is_left_alone() -> None:
     ],
 )
 def test_trouble_is_named_with_the_place_and_the_figures(troubled: SourceSample, cause: str, words: str) -> None:
-    told = found(troubled)
-    assert list(told) == [cause]
-    assert told[cause].startswith("orders at b:1: ")
-    assert words in told[cause]
+    details = details_by_cause(troubled)
+    assert list(details) == [cause]
+    assert details[cause].startswith("orders at b:1: ")
+    assert words in details[cause]
 
 
 def test_a_short_silence_is_a_busy_broker_and_an_old_sample_says_nothing() -> None:
-    assert found(sample(silent_s=2.0)) == {}
-    assert found(sample(silent_s=70.0), now_s=500.0) == {}
+    assert details_by_cause(sample(silent_s=2.0)) == {}
+    assert details_by_cause(sample(silent_s=70.0), now_s=500.0) == {}

@@ -41,10 +41,10 @@ def test_growth_that_began_an_hour_ago_is_found_though_the_state_was_steady_befo
 
 def test_batches_that_come_seldom_are_watched_for_longer() -> None:
     """One in ten minutes."""
-    seen = growing(8 * HOUR)[::20]
+    rare_batches = growing(8 * HOUR)[::20]
 
-    assert [s.kind for s in symptoms_of(StateGrowthDetector(), seen)] == [STATE_GROWS]
-    assert symptoms_of(StateGrowthDetector(), seen[:40]) == []
+    assert [s.kind for s in symptoms_of(StateGrowthDetector(), rare_batches)] == [STATE_GROWS]
+    assert symptoms_of(StateGrowthDetector(), rare_batches[:40]) == []
 
 
 def levelling(count: int) -> Array:
@@ -84,10 +84,10 @@ def test_a_state_that_follows_a_load_of_the_morning_with_delay_is_not_growing() 
     load = 100.0 * (1.0 + np.clip((np.arange(count) - 2 * HOUR) / HOUR, 0.0, 1.0))
     kept = np.convolve(np.concatenate([np.full(2 * HOUR, 100.0), load]), np.ones(2 * HOUR))[2 * HOUR : 2 * HOUR + count]
 
-    seen = batches(count, rows=SPAN_S * kept, load_per_s=load)
+    observed_batches = batches(count, rows=SPAN_S * kept, load_per_s=load)
 
     for end in range(3 * HOUR, count, 20):
-        assert symptoms_of(StateGrowthDetector(), seen[:end]) == []
+        assert symptoms_of(StateGrowthDetector(), observed_batches[:end]) == []
 
 
 def test_growth_of_the_bytes_alone_is_found_too() -> None:
@@ -104,16 +104,18 @@ def test_a_query_with_a_watermark_is_given_time_until_it_removes_its_first_rows(
     removing = growing(3 * HOUR, removed_rows=5.0, watermark_gap_s=600.0)
     old = growing(5 * HOUR, removed_rows=0.0, watermark_gap_s=600.0)
 
-    assert [len(symptoms_of(StateGrowthDetector(), seen)) for seen in (young, removing, old)] == [0, 1, 1]
+    assert [len(symptoms_of(StateGrowthDetector(), batch_list)) for batch_list in (young, removing, old)] == [0, 1, 1]
 
 
-@pytest.mark.parametrize(("new", "watermark_gap_s", "found"), [(1.0, NAN, True), (0.8, NAN, False), (1.0, 40.0, False)])
+@pytest.mark.parametrize(
+    ("new", "watermark_gap_s", "is_found"), [(1.0, NAN, True), (0.8, NAN, False), (1.0, 40.0, False)]
+)
 def test_a_key_with_each_update_is_found_within_a_dozen_batches_if_nothing_removes_any(
-    new: float, watermark_gap_s: float, found: bool
+    new: float, watermark_gap_s: float, is_found: bool
 ) -> None:
     rows = np.linspace(500.0 * new, 7000.0 * new, 14)
-    seen = batches(14, rows=rows, updated_rows=500.0, removed_rows=0.0, watermark_gap_s=watermark_gap_s)
+    observed_batches = batches(14, rows=rows, updated_rows=500.0, removed_rows=0.0, watermark_gap_s=watermark_gap_s)
 
-    symptoms = symptoms_of(StateGrowthDetector(), seen)
-    assert [s.kind for s in symptoms] == ([STATE_GROWS] if found else [])
-    assert symptoms_of(StateGrowthDetector(), seen[:12]) == []
+    symptoms = symptoms_of(StateGrowthDetector(), observed_batches)
+    assert [s.kind for s in symptoms] == ([STATE_GROWS] if is_found else [])
+    assert symptoms_of(StateGrowthDetector(), observed_batches[:12]) == []

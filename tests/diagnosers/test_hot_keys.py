@@ -97,11 +97,11 @@ def view(
     return view_of(observed, topology=shape, values=values, capabilities=Capabilities(knobs))
 
 
-def diagnosed(seen: View, component: str = "count") -> dict[str, Diagnosis]:
+def diagnosed(snapshot: View, component: str = "count") -> dict[str, Diagnosis]:
     symptoms = [Symptom(PRESSURE, component, 0.4, PressureEvidence(offered_per_s=230.0))]
     for detector in (RateSkewDetector(), PendingSkewDetector(), UnevenPartitionsDetector()):
-        symptoms += detector.detect(seen)
-    return {d.cause: d for d in EvidenceDiagnoser().diagnose(seen, symptoms) if d.component == component}
+        symptoms += detector.detect(snapshot)
+    return {d.cause: d for d in EvidenceDiagnoser().diagnose(snapshot, symptoms) if d.component == component}
 
 
 def test_the_parts_keep_their_contracts() -> None:
@@ -116,53 +116,53 @@ def test_the_parts_keep_their_contracts() -> None:
 
 
 def test_a_key_that_has_what_its_partition_has_too_much_is_hot() -> None:
-    found = diagnosed(view(largest_key=0.66))
+    diagnoses = diagnosed(view(largest_key=0.66))
 
-    assert DATA_SKEW in found
-    assert HASH_IMBALANCE not in found
-    assert found[DATA_SKEW].evidence.figures()["largest_key_share"] == pytest.approx(0.66)
-    assert found[DATA_SKEW].evidence.figures()["largest_key"] == "hot"
-    assert "the largest key hot has 66% of the rows" in alert_about(found[DATA_SKEW]).message
+    assert DATA_SKEW in diagnoses
+    assert HASH_IMBALANCE not in diagnoses
+    assert diagnoses[DATA_SKEW].evidence.figures()["largest_key_share"] == pytest.approx(0.66)
+    assert diagnoses[DATA_SKEW].evidence.figures()["largest_key"] == "hot"
+    assert "the largest key hot has 66% of the rows" in alert_about(diagnoses[DATA_SKEW]).message
     assert "largest_key" not in diagnosed(view(largest_key=0.66, name=""))[DATA_SKEW].evidence.figures()
 
 
 def test_two_hot_keys_that_share_a_partition_are_hot_and_not_the_hash() -> None:
-    found = diagnosed(view(largest_key=0.3, next_keys=[0.29, 0.01, 0.01]))
+    diagnoses = diagnosed(view(largest_key=0.3, next_keys=[0.29, 0.01, 0.01]))
 
-    assert DATA_SKEW in found
-    assert HASH_IMBALANCE not in found
+    assert DATA_SKEW in diagnoses
+    assert HASH_IMBALANCE not in diagnoses
 
 
 def test_two_hot_keys_on_partitions_of_their_own_are_hot() -> None:
-    found = diagnosed(view([850.0, 850.0, *[100.0] * 6], largest_key=0.33, next_keys=[0.32, 0.01]))
+    diagnoses = diagnosed(view([850.0, 850.0, *[100.0] * 6], largest_key=0.33, next_keys=[0.32, 0.01]))
 
-    assert DATA_SKEW in found
-    assert HASH_IMBALANCE not in found
+    assert DATA_SKEW in diagnoses
+    assert HASH_IMBALANCE not in diagnoses
 
 
 def test_many_keys_on_one_partition_are_the_hash() -> None:
-    found = diagnosed(view(largest_key=0.01, next_keys=[0.01] * 7))
+    diagnoses = diagnosed(view(largest_key=0.01, next_keys=[0.01] * 7))
 
-    assert HASH_IMBALANCE in found
-    assert DATA_SKEW not in found
+    assert HASH_IMBALANCE in diagnoses
+    assert DATA_SKEW not in diagnoses
 
 
 def test_where_an_operator_cannot_be_spread_its_keys_may_still_be_watched() -> None:
-    seen = view(largest_key=0.01, knob=None, next_keys=[0.01] * 7)
-    assert DATA_SKEW in diagnosed(seen)
-    assert "largest_key" not in diagnosed(seen)[DATA_SKEW].evidence.figures()
+    snapshot = view(largest_key=0.01, knob=None, next_keys=[0.01] * 7)
+    assert DATA_SKEW in diagnosed(snapshot)
+    assert "largest_key" not in diagnosed(snapshot)[DATA_SKEW].evidence.figures()
 
-    read, counted = seen.topology.components
-    watched = replace(seen, topology=Topology((read, replace(counted, watched="words/count"))))
+    read, counted = snapshot.topology.components
+    watched = replace(snapshot, topology=Topology((read, replace(counted, watched="words/count"))))
     assert HASH_IMBALANCE in diagnosed(watched)
     assert diagnosed(watched)[HASH_IMBALANCE].evidence.figures()["largest_key"] == "hot"
 
 
 def test_partitions_of_the_source_that_get_more_rows_are_a_source_skew() -> None:
-    found = diagnosed(view(EVEN, lines=HOT), "lines")
+    diagnoses = diagnosed(view(EVEN, lines=HOT), "lines")
 
-    assert SOURCE_SKEW in found
-    assert DATA_SKEW not in found
+    assert SOURCE_SKEW in diagnoses
+    assert DATA_SKEW not in diagnoses
 
 
 def test_a_skew_is_seen_as_soon_as_the_pressure_that_it_makes() -> None:
@@ -173,10 +173,10 @@ def test_a_skew_is_seen_as_soon_as_the_pressure_that_it_makes() -> None:
 
 @pytest.mark.parametrize("lines", [[2300.0], [1150.0, 1150.0]])
 def test_a_source_that_is_empty_but_for_a_partition_or_two_is_skewed(lines: list[float]) -> None:
-    seen = view(EVEN, lines=lines, source_spread=1)
-    assert SOURCE_SKEW in diagnosed(seen, "lines")
+    snapshot = view(EVEN, lines=lines, source_spread=1)
+    assert SOURCE_SKEW in diagnosed(snapshot, "lines")
 
-    (proposal,) = AdjustSkewResolver().resolve(seen, [Diagnosis(SOURCE_SKEW, "lines")])
+    (proposal,) = AdjustSkewResolver().resolve(snapshot, [Diagnosis(SOURCE_SKEW, "lines")])
     assert dict(proposal.patch.values) == {DEALING: SLOTS}
     assert SOURCE_SKEW not in diagnosed(view(EVEN, lines=lines, source_partitions=len(lines)), "lines")
 
@@ -188,18 +188,18 @@ def test_partitions_of_the_source_without_a_row_in_tiny_batches_are_chance() -> 
 def test_keys_that_fall_together_show_also_where_a_hot_one_is_spread() -> None:
     """What comes to the partitions then are parts that were added up before, of which a hot key has no more."""
     crowded = [400.0, 400.0, *[50.0] * 6]
-    found = diagnosed(view(crowded, largest_key=0.5, next_keys=[0.01] * 7, spread=SLOTS))
+    diagnoses = diagnosed(view(crowded, largest_key=0.5, next_keys=[0.01] * 7, spread=SLOTS))
 
-    assert HASH_IMBALANCE in found
-    assert DATA_SKEW not in found
+    assert HASH_IMBALANCE in diagnoses
+    assert DATA_SKEW not in diagnoses
 
 
 # What is done
 
 
 def test_a_hot_key_is_spread_over_all_slots_with_the_gain_foretold() -> None:
-    seen = view(largest_key=0.66)
-    (proposal,) = AdjustSkewResolver().resolve(seen, [Diagnosis(DATA_SKEW, "count")])
+    snapshot = view(largest_key=0.66)
+    (proposal,) = AdjustSkewResolver().resolve(snapshot, [Diagnosis(DATA_SKEW, "count")])
 
     assert (proposal.kind, dict(proposal.patch.values)) == (ADJUST_SKEW, {SPREADING: SLOTS})
     assert proposal.prediction is not None
@@ -209,35 +209,35 @@ def test_a_hot_key_is_spread_over_all_slots_with_the_gain_foretold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "cause"),
+    ("snapshot", "cause"),
     [
         pytest.param(view(largest_key=0.66, spread=SLOTS), DATA_SKEW, id="it is spread already"),
         pytest.param(view(EVEN, largest_key=0.01), DATA_SKEW, id="nothing would be won"),
         pytest.param(view(largest_key=0.01), HASH_IMBALANCE, id="other partitions would do"),
     ],
 )
-def test_nothing_is_spread_without_need(seen: View, cause: str) -> None:
-    assert list(AdjustSkewResolver().resolve(seen, [Diagnosis(cause, "count")])) == []
+def test_nothing_is_spread_without_need(snapshot: View, cause: str) -> None:
+    assert list(AdjustSkewResolver().resolve(snapshot, [Diagnosis(cause, "count")])) == []
 
 
 def test_where_rows_cannot_be_spread_a_person_learns_why() -> None:
-    (told,) = AdjustSkewResolver().resolve(view(knob=None), [Diagnosis(DATA_SKEW, "count")])
+    (alert,) = AdjustSkewResolver().resolve(view(knob=None), [Diagnosis(DATA_SKEW, "count")])
 
-    assert (told.kind, bool(told.patch)) == (ALERT, False)
-    assert "it cannot merge" in told.message
-    assert "hs.keyed" in told.message
+    assert (alert.kind, bool(alert.patch)) == (ALERT, False)
+    assert "it cannot merge" in alert.message
+    assert "hs.keyed" in alert.message
 
 
 def test_a_source_skew_is_reported_where_nothing_can_be_spread() -> None:
-    (told,) = AdjustSkewResolver().resolve(view(), [Diagnosis(SOURCE_SKEW, "lines")])
+    (alert,) = AdjustSkewResolver().resolve(view(), [Diagnosis(SOURCE_SKEW, "lines")])
 
-    assert told.kind == ALERT
-    assert "repartition behind the source" in told.message
+    assert alert.kind == ALERT
+    assert "repartition behind the source" in alert.message
 
 
 def test_the_rows_of_an_uneven_source_are_dealt_anew() -> None:
-    seen = view(EVEN, lines=HOT, source_spread=1)
-    (proposal,) = AdjustSkewResolver().resolve(seen, [Diagnosis(SOURCE_SKEW, "lines")])
+    snapshot = view(EVEN, lines=HOT, source_spread=1)
+    (proposal,) = AdjustSkewResolver().resolve(snapshot, [Diagnosis(SOURCE_SKEW, "lines")])
 
     assert dict(proposal.patch.values) == {DEALING: SLOTS}
 
@@ -245,10 +245,10 @@ def test_the_rows_of_an_uneven_source_are_dealt_anew() -> None:
 # When it is over
 
 
-def gathered(seen: View) -> list[Mapping[Knob, float]]:
-    symptoms = list(EvenKeysDetector().detect(seen))
-    diagnoses = list(EvidenceDiagnoser().diagnose(seen, symptoms))
-    proposals = list(GatherResolver().resolve(seen, diagnoses))
+def gathered(snapshot: View) -> list[Mapping[Knob, float]]:
+    symptoms = list(EvenKeysDetector().detect(snapshot))
+    diagnoses = list(EvidenceDiagnoser().diagnose(snapshot, symptoms))
+    proposals = list(GatherResolver().resolve(snapshot, diagnoses))
     assert all(proposal.kind == GATHER for proposal in proposals)
     return [dict(proposal.patch.values) for proposal in proposals]
 
@@ -270,7 +270,7 @@ def test_rows_of_few_even_keys_on_many_partitions_are_gathered() -> None:
 
 
 @pytest.mark.parametrize(
-    "seen",
+    "snapshot",
     [
         pytest.param(view(EVEN, largest_key=0.2, spread=SLOTS), id="a key is hot"),
         pytest.param(view(EVEN, largest_key=0.05, spread=SLOTS), id="a key is still warm"),
@@ -279,8 +279,8 @@ def test_rows_of_few_even_keys_on_many_partitions_are_gathered() -> None:
         pytest.param(view(EVEN, largest_key=0.02, spread=SLOTS, batches=8), id="not for long enough"),
     ],
 )
-def test_otherwise_they_stay_as_they_are(seen: View) -> None:
-    assert gathered(seen) == []
+def test_otherwise_they_stay_as_they_are(snapshot: View) -> None:
+    assert gathered(snapshot) == []
 
 
 # In the loop

@@ -64,21 +64,22 @@ def causes(*symptoms: Symptom) -> list[tuple[str, str]]:
 )
 def test_pressure_is_read_with_the_skews_at_the_same_component(skews: tuple[str, ...], cause: str) -> None:
     elsewhere = Symptom(PENDING_SKEW, "audit")
-    found = diagnose(pressure("count"), *(Symptom(kind, "count") for kind in skews), elsewhere)
-    assert [(d.cause, d.component) for d in found] == [(cause, "count")]
-    assert [s.kind for s in found[0].symptoms] == [PRESSURE, *skews]
+    diagnoses = diagnose(pressure("count"), *(Symptom(kind, "count") for kind in skews), elsewhere)
+    assert [(d.cause, d.component) for d in diagnoses] == [(cause, "count")]
+    assert [s.kind for s in diagnoses[0].symptoms] == [PRESSURE, *skews]
 
 
 def test_the_combination_the_original_left_out_says_why_nothing_is_done() -> None:
-    (found,) = diagnose(pressure("count"), Symptom(RATE_SKEW, "count"))
+    (diagnosis,) = diagnose(pressure("count"), Symptom(RATE_SKEW, "count"))
     assert (
-        found.evidence.figures()["why"] == "the rates differ but the queues do not, and the table has no entry for this"
+        diagnosis.evidence.figures()["why"]
+        == "the rates differ but the queues do not, and the table has no entry for this"
     )
 
 
 def test_the_instances_under_pressure_are_the_ones_blamed() -> None:
-    (found,) = diagnose(pressure("count", 0.7, 3), Symptom(PENDING_SKEW, "count", instances=(3, 4)))
-    assert found.instances == (3,)
+    (diagnosis,) = diagnose(pressure("count", 0.7, 3), Symptom(PENDING_SKEW, "count", instances=(3, 4)))
+    assert diagnosis.instances == (3,)
 
 
 def test_no_pressure_no_trouble() -> None:
@@ -91,15 +92,15 @@ def test_several_bottlenecks_at_once_the_most_downstream_first() -> None:
 
 
 def test_what_is_held_back_is_not_blamed_but_explained() -> None:
-    found = diagnose(pressure("spout", 0.9), pressure("split", 0.9), pressure("store", 0.4))
-    assert [(d.cause, d.component) for d in found] == [(UNDER_PROVISIONED, "store")]
-    assert found[0].evidence.figures()["holds_back"] == "spout, split"
-    assert [s.component for s in found[0].symptoms] == ["store", "spout", "split"]
+    diagnoses = diagnose(pressure("spout", 0.9), pressure("split", 0.9), pressure("store", 0.4))
+    assert [(d.cause, d.component) for d in diagnoses] == [(UNDER_PROVISIONED, "store")]
+    assert diagnoses[0].evidence.figures()["holds_back"] == "spout, split"
+    assert [s.component for s in diagnoses[0].symptoms] == ["store", "spout", "split"]
 
 
 def test_idle_components_are_over_provisioned_the_most_downstream_first() -> None:
-    found = causes(Symptom(IDLE, "split"), Symptom(IDLE, "store"))
-    assert found == [(OVER_PROVISIONED, "store"), (OVER_PROVISIONED, "split")]
+    diagnosed_causes = causes(Symptom(IDLE, "split"), Symptom(IDLE, "store"))
+    assert diagnosed_causes == [(OVER_PROVISIONED, "store"), (OVER_PROVISIONED, "split")]
 
 
 def test_nothing_is_over_provisioned_while_there_is_pressure_anywhere() -> None:
@@ -107,15 +108,15 @@ def test_nothing_is_over_provisioned_while_there_is_pressure_anywhere() -> None:
 
 
 def test_a_queue_that_grows_without_pressure_is_inconclusive() -> None:
-    (found,) = diagnose(Symptom(GROWING_BACKLOG, "count", evidence=QueueGrowth(50.0, 10.0)))
-    assert (found.cause, found.component) == (INCONCLUSIVE, "count")
+    (diagnosis,) = diagnose(Symptom(GROWING_BACKLOG, "count", evidence=QueueGrowth(50.0, 10.0)))
+    assert (diagnosis.cause, diagnosis.component) == (INCONCLUSIVE, "count")
 
 
 @pytest.mark.parametrize("detector", ["pending-skew", "rate-skew"])
 def test_pressure_with_an_unknown_skew_is_inconclusive(detector: str) -> None:
-    (found,) = diagnose(pressure("count"), unknown("count", detector), Symptom(PENDING_SKEW, "count"))
-    assert (found.cause, found.component) == (INCONCLUSIVE, "count")
-    assert found.evidence.figures()["missing"] == "rows"
+    (diagnosis,) = diagnose(pressure("count"), unknown("count", detector), Symptom(PENDING_SKEW, "count"))
+    assert (diagnosis.cause, diagnosis.component) == (INCONCLUSIVE, "count")
+    assert diagnosis.evidence.figures()["missing"] == "rows"
 
 
 def test_a_missing_metric_is_never_health() -> None:
@@ -150,7 +151,7 @@ def test_the_next_readings_of_skew_are_a_slow_instance_and_then_too_few() -> Non
     topology = Topology((component("spout"), component("count", "spout")))
     view = View(0.0, topology, Configuration(), Capabilities())
     skewed = [pressure("count"), Symptom(PENDING_SKEW, "count"), Symptom(RATE_SKEW, "count")]
-    found = list(NextReading().diagnose(view, skewed))
-    assert [(d.cause, d.probability) for d in found] == [(SLOW_INSTANCE, 0.5), (UNDER_PROVISIONED, 0.25)]
+    diagnoses = list(NextReading().diagnose(view, skewed))
+    assert [(d.cause, d.probability) for d in diagnoses] == [(SLOW_INSTANCE, 0.5), (UNDER_PROVISIONED, 0.25)]
     assert list(NextReading().diagnose(view, [pressure("count")])) == []
     assert list(NextReading().diagnose(view, [*skewed, unknown("count", "rate-skew")])) == []

@@ -36,12 +36,12 @@ def test_it_keeps_its_contract() -> None:
 
 
 def test_every_symptom_of_a_state_has_a_cause_of_its_own_that_says_what_to_do() -> None:
-    found = list(StateDiagnoser().diagnose(view_of(()), SYMPTOMS))
+    diagnoses = list(StateDiagnoser().diagnose(view_of(()), SYMPTOMS))
 
-    causes = {diagnosis.cause for diagnosis in found}
+    causes = {diagnosis.cause for diagnosis in diagnoses}
     assert causes == STATE_RISKS - {STALLED_WATERMARK} | {MEMORY_PRESSURE}
     assert causes <= {cause.name for cause in declared_causes() if cause.alerts}
-    assert all(diagnosis.symptoms for diagnosis in found)
+    assert all(diagnosis.symptoms for diagnosis in diagnoses)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_only_memory_keeps_executors_from_being_given_back(cause: str, gives_bac
     tasks = {"lines": instances(100.0, 0.01), "split": instances([100.0] * 4, 1.0)}
     view = view_of(observations(20, tasks, arrival_per_s=130.0))
 
-    found = list(ScaleDownResolver().resolve(view, [Diagnosis(OVER_PROVISIONED, "split"), Diagnosis(cause)]))
+    proposals = list(ScaleDownResolver().resolve(view, [Diagnosis(OVER_PROVISIONED, "split"), Diagnosis(cause)]))
 
-    assert bool(found) is gives_back
+    assert bool(proposals) is gives_back
 
 
 def test_the_loop_tells_it_once_and_acts_on_nothing() -> None:

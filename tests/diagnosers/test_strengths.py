@@ -26,8 +26,8 @@ def evidence(lost_s: float = 6.0, batch_s: float = 8.0, trigger_s: float | None 
     return LostTime(SINK_BOUND, lost_s, batch_s, lost_s / (trigger_s or batch_s), trigger_s, **others)  # type: ignore[arg-type]
 
 
-def probability(found: LostTime) -> float:
-    return shipped_strengths().probability(found.cause, features_of(found, found.lost_s))
+def probability(lost_time: LostTime) -> float:
+    return shipped_strengths().probability(lost_time.cause, features_of(lost_time, lost_time.lost_s))
 
 
 def test_a_larger_and_a_longer_loss_is_surer() -> None:
@@ -39,8 +39,8 @@ def test_a_larger_and_a_longer_loss_is_surer() -> None:
 def test_a_probability_is_one_whatever_was_measured(
     lost_s: float, batch_s: float, trigger_s: float | None, usual_s: float
 ) -> None:
-    found = LostTime(SINK_BOUND, lost_s, batch_s, 0.5, trigger_s, usual_s)
-    assert 0.0 <= probability(found) < 1.0
+    lost_time = LostTime(SINK_BOUND, lost_s, batch_s, 0.5, trigger_s, usual_s)
+    assert 0.0 <= probability(lost_time) < 1.0
 
 
 def test_a_table_of_another_version_is_refused_in_one_line() -> None:

@@ -25,15 +25,15 @@ from homeostat.testing import check_detector, check_diagnoser, check_resolver
 from support.uneven import EMPTY_ONES, HOT, Rows, view
 
 
-def uneven(seen: View) -> list[Symptom]:
-    return list(UnevenPartitionsDetector().detect(seen))
+def uneven(snapshot: View) -> list[Symptom]:
+    return list(UnevenPartitionsDetector().detect(snapshot))
 
 
-def causes(seen: View) -> dict[str, float]:
+def causes(snapshot: View) -> dict[str, float]:
     """Of the stage that counts, under pressure."""
-    symptoms = [Symptom(PRESSURE, "count", 0.4, PressureEvidence(offered_per_s=200.0)), *uneven(seen)]
-    symptoms += [*RateSkewDetector().detect(seen), *PendingSkewDetector().detect(seen)]
-    return {d.cause: d.probability for d in EvidenceDiagnoser().diagnose(seen, symptoms) if d.component == "count"}
+    symptoms = [Symptom(PRESSURE, "count", 0.4, PressureEvidence(offered_per_s=200.0)), *uneven(snapshot)]
+    symptoms += [*RateSkewDetector().detect(snapshot), *PendingSkewDetector().detect(snapshot)]
+    return {d.cause: d.probability for d in EvidenceDiagnoser().diagnose(snapshot, symptoms) if d.component == "count"}
 
 
 def test_the_parts_keep_their_contracts() -> None:
@@ -90,17 +90,17 @@ def test_noise_does_not_make_even_partitions_uneven(seed: int) -> None:
 
 @pytest.mark.parametrize("rows", [EMPTY_ONES, [200.0, 0.0] * 8, [400.0, 400.0, 400.0, *[100.0] * 13]])
 def test_keys_that_fall_together_are_distinguished_from_a_hot_one_by_the_shape(rows: list[float]) -> None:
-    found = causes(view(rows))
+    probabilities = causes(view(rows))
 
-    assert found[HASH_IMBALANCE] > 0.6
-    assert DATA_SKEW not in found
+    assert probabilities[HASH_IMBALANCE] > 0.6
+    assert DATA_SKEW not in probabilities
 
 
 def test_a_hot_key_stays_data_skew() -> None:
-    found = causes(view(HOT))
+    probabilities = causes(view(HOT))
 
-    assert found[DATA_SKEW] > 0.9
-    assert HASH_IMBALANCE not in found
+    assert probabilities[DATA_SKEW] > 0.9
+    assert HASH_IMBALANCE not in probabilities
 
 
 def test_the_keys_themselves_outweigh_the_shape() -> None:
@@ -176,8 +176,8 @@ def test_nothing_else_is_taken_for_an_imbalanced_hash(faults: tuple[FaultSpec, .
 
 def test_the_symptoms_of_a_skew_are_not_taken_for_its_cause() -> None:
     """Rows and finish apart together, as a hot key makes them, but keys that fall together as well."""
-    seen = view(EMPTY_ONES)
-    kinds = {s.kind for s in (*RateSkewDetector().detect(seen), *PendingSkewDetector().detect(seen))}
+    snapshot = view(EMPTY_ONES)
+    kinds = {s.kind for s in (*RateSkewDetector().detect(snapshot), *PendingSkewDetector().detect(snapshot))}
 
     assert kinds == {RATE_SKEW, PENDING_SKEW}
-    assert DATA_SKEW not in causes(seen)
+    assert DATA_SKEW not in causes(snapshot)

@@ -79,12 +79,12 @@ def unknown(component: str = "split") -> Symptom:
     return Symptom(UNKNOWN, component, evidence=MissingMetric("pressure", "arrival"))
 
 
-def diagnose(seen: View, *symptoms: Symptom) -> list[Diagnosis]:
-    return list(EvidenceDiagnoser().diagnose(seen, symptoms))
+def diagnose(snapshot: View, *symptoms: Symptom) -> list[Diagnosis]:
+    return list(EvidenceDiagnoser().diagnose(snapshot, symptoms))
 
 
-def named(found: Sequence[Diagnosis]) -> list[tuple[str, str]]:
-    return [(d.cause, d.component) for d in found]
+def named(diagnoses: Sequence[Diagnosis]) -> list[tuple[str, str]]:
+    return [(d.cause, d.component) for d in diagnoses]
 
 
 TOO_FEW = Symptom(SLO_VIOLATION, "", 0.8, ObjectiveMissed(THROUGHPUT, 500.0, 100.0))
@@ -147,40 +147,40 @@ def test_skew_that_troubles_nobody_is_no_diagnosis() -> None:
 
 def test_slow_and_under_provisioned_are_named_together() -> None:
     """Even with all four at full speed 400/s would not be enough."""
-    found = diagnose(view(ONE_SLOW, 600.0), pressure(offered_per_s=600.0), slow(), waiting(1))
+    diagnoses = diagnose(view(ONE_SLOW, 600.0), pressure(offered_per_s=600.0), slow(), waiting(1))
 
-    assert sorted(named(found)) == [(SLOW_INSTANCE, "split"), (UNDER_PROVISIONED, "split")]
+    assert sorted(named(diagnoses)) == [(SLOW_INSTANCE, "split"), (UNDER_PROVISIONED, "split")]
 
 
 def test_skewed_and_under_provisioned_are_named_together() -> None:
-    found = diagnose(view(ONE_HOT, 600.0), pressure(offered_per_s=600.0), skewed(4.0), waiting(0))
+    diagnoses = diagnose(view(ONE_HOT, 600.0), pressure(offered_per_s=600.0), skewed(4.0), waiting(0))
 
-    assert sorted(named(found)) == [(DATA_SKEW, "split"), (UNDER_PROVISIONED, "split")]
+    assert sorted(named(diagnoses)) == [(DATA_SKEW, "split"), (UNDER_PROVISIONED, "split")]
 
 
 def test_troubles_of_several_components_are_named_the_most_downstream_first() -> None:
-    seen = view(ONE_SLOW, 150.0, store=instances(1000.0, 10.0))
+    snapshot = view(ONE_SLOW, 150.0, store=instances(1000.0, 10.0))
 
-    found = diagnose(seen, pressure(offered_per_s=150.0), slow(), pressure("store", 150.0))
+    diagnoses = diagnose(snapshot, pressure(offered_per_s=150.0), slow(), pressure("store", 150.0))
 
-    assert named(found) == [(UNDER_PROVISIONED, "store"), (SLOW_INSTANCE, "split")]
+    assert named(diagnoses) == [(UNDER_PROVISIONED, "store"), (SLOW_INSTANCE, "split")]
 
 
 def test_a_sink_that_holds_back_without_working_waits_for_something_outside() -> None:
-    seen = view(store=instances(100.0, 0.1, pressured_s=9.0))
+    snapshot = view(store=instances(100.0, 0.1, pressured_s=9.0))
 
-    found = diagnose(seen, pressure("store", 50.0))
+    diagnoses = diagnose(snapshot, pressure("store", 50.0))
 
-    assert named(found) == [(EXTERNAL, "store")]
-    assert found[0].probability == pytest.approx(0.9)
+    assert named(diagnoses) == [(EXTERNAL, "store")]
+    assert diagnoses[0].probability == pytest.approx(0.9)
 
 
 def test_a_sink_that_works_all_the_time_is_not_waiting_for_anybody() -> None:
-    found = diagnose(
+    diagnoses = diagnose(
         view(store=instances(1000.0, 10.0, pressured_s=9.0), arrival_per_s=200.0), pressure("store", 200.0)
     )
 
-    assert named(found) == [(UNDER_PROVISIONED, "store")]
+    assert named(diagnoses) == [(UNDER_PROVISIONED, "store")]
 
 
 def test_pressure_that_no_cause_explains_is_inconclusive_with_the_causes_weighed() -> None:
@@ -209,10 +209,10 @@ def test_an_idle_component_is_over_provisioned() -> None:
     "trouble", [pressure("store", 900.0), Symptom(GROWING_BACKLOG), Symptom(SLO_VIOLATION), slow(5.0)]
 )
 def test_nothing_is_over_provisioned_while_there_is_trouble(trouble: Symptom) -> None:
-    found = diagnose(view(), Symptom(IDLE, "split", 0.8), trouble)
+    diagnoses = diagnose(view(), Symptom(IDLE, "split", 0.8), trouble)
 
-    assert found
-    assert OVER_PROVISIONED not in [d.cause for d in found]
+    assert diagnoses
+    assert OVER_PROVISIONED not in [d.cause for d in diagnoses]
 
 
 def test_an_objective_beyond_what_arrives_is_limited_by_the_source() -> None:
@@ -223,10 +223,10 @@ def test_an_objective_beyond_what_arrives_is_limited_by_the_source() -> None:
 
 
 def test_too_little_that_arrives_excuses_the_throughput_but_not_the_latency() -> None:
-    seen = view(arrival_per_s=100.0, throughput_per_s=500.0)
+    snapshot = view(arrival_per_s=100.0, throughput_per_s=500.0)
     late = Symptom(SLO_VIOLATION, "", 0.5, ObjectiveMissed(LATENCY, 10.0, 20.0))
 
-    starved, slow = diagnose(seen, TOO_FEW, late)
+    starved, slow = diagnose(snapshot, TOO_FEW, late)
 
     assert (starved.cause, starved.symptoms) == (SOURCE_LIMITED, (TOO_FEW,))
     assert (slow.cause, slow.symptoms, slow.evidence.figures()["measured"]) == (SLO_UNMET, (late,), 20.0)
@@ -243,17 +243,17 @@ def test_all_objectives_that_are_missed_are_reported_the_worst_first() -> None:
 
 @pytest.mark.parametrize("arrival_per_s", [500.0, NAN])
 def test_an_objective_missed_though_enough_may_arrive_is_just_unmet(arrival_per_s: float) -> None:
-    found = diagnose(view(arrival_per_s=arrival_per_s, throughput_per_s=500.0), Symptom(SLO_VIOLATION, "", 0.2))
+    diagnoses = diagnose(view(arrival_per_s=arrival_per_s, throughput_per_s=500.0), Symptom(SLO_VIOLATION, "", 0.2))
 
-    assert named(found) == [(SLO_UNMET, "")]
+    assert named(diagnoses) == [(SLO_UNMET, "")]
 
 
 def test_an_objective_missed_because_of_a_component_is_that_components_trouble() -> None:
-    seen = view(arrival_per_s=500.0, throughput_per_s=500.0)
+    snapshot = view(arrival_per_s=500.0, throughput_per_s=500.0)
 
-    found = diagnose(seen, Symptom(SLO_VIOLATION, "", 0.5), pressure(offered_per_s=500.0))
+    diagnoses = diagnose(snapshot, Symptom(SLO_VIOLATION, "", 0.5), pressure(offered_per_s=500.0))
 
-    assert named(found) == [(UNDER_PROVISIONED, "split")]
+    assert named(diagnoses) == [(UNDER_PROVISIONED, "split")]
 
 
 def test_a_backlog_that_no_component_explains_is_inconclusive() -> None:
@@ -270,11 +270,11 @@ def test_what_is_unknown_is_neither_trouble_nor_idleness() -> None:
     assert diagnose(view(), unknown("lines"), unknown("split"), unknown("store")) == []
 
 
-@pytest.mark.parametrize(("lasting", "told"), [(2, False), (3, False), (4, True), (6, True)])
-def test_the_longer_an_instance_is_apart_the_less_it_takes(lasting: int, told: bool) -> None:
-    found = diagnose(view(split=ONE_SLOW), slow(1.65, lasting))
+@pytest.mark.parametrize(("lasting", "is_named"), [(2, False), (3, False), (4, True), (6, True)])
+def test_the_longer_an_instance_is_apart_the_less_it_takes(lasting: int, is_named: bool) -> None:
+    diagnoses = diagnose(view(split=ONE_SLOW), slow(1.65, lasting))
 
-    assert (named(found) == [(SLOW_INSTANCE, "split")]) == told
+    assert (named(diagnoses) == [(SLOW_INSTANCE, "split")]) == is_named
 
 
 def test_a_backlog_beside_time_that_is_lost_is_no_riddle() -> None:

@@ -56,18 +56,18 @@ def run(
     """The run, the share of the time in which the p95 latency was held, and the actions and alerts."""
     made = scenario(EXECUTORS, Objective(latency_p95_s=WANTED_S, cost_limit=cost_limit))
     made = replace(made, duration_s=duration_s)
-    seen: dict[float, Digest] = {}
+    digests: dict[float, Digest] = {}
 
     def look(_trace: Trace, state: State, _engine: SimulatedEngine) -> None:
-        seen.update((digest.at_s, digest) for digest in state.history[-5:])
+        digests.update((digest.at_s, digest) for digest in state.history[-5:])
 
     store = MemoryStore()
     built = registry.build("latency", {**SETTINGS, "planning": {"gives_way": gives_way}})
     result = simulate(made, built, store=store, run="x", on_step=look)
-    return result, held(seen.values()), tuple(store.records("x", kinds=("action", "alert")))
+    return result, held(digests.values()), tuple(store.records("x", kinds=("action", "alert")))
 
 
-def said(records: Iterable[Record], kind: str) -> list[str]:
+def statements(records: Iterable[Record], kind: str) -> list[str]:
     """What the alerts, or the predictions of the actions, say."""
     chosen = [record for record in records if record.kind == kind]
     return [record.text if kind == "alert" else str(record.body.get("prediction", "")) for record in chosen]
@@ -100,7 +100,7 @@ def test_the_latency_is_held_at_lower_cost_than_the_smallest_static_configuratio
 
 def test_a_plan_says_what_it_expects() -> None:
     _, _, records = run()
-    assert any("p95 latency" in text for text in said(records, "action"))
+    assert any("p95 latency" in text for text in statements(records, "action"))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_plan_says_what_it_expects() -> None:
 )
 def test_what_gives_way_is_configured_and_explained(gives_way: str, most: int, kind: str, sentence: str) -> None:
     result, _, records = run(cost_limit=3.0, gives_way=gives_way, duration_s=1_500.0)
-    assert any(sentence in text for text in said(records, kind))
+    assert any(sentence in text for text in statements(records, kind))
     largest = max(sample.values[EXECUTORS_KNOB] for sample in result.truth)
     assert largest <= most
     assert (largest > EXECUTORS) == (gives_way == "cost")

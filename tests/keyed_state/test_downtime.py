@@ -37,9 +37,9 @@ def test_the_page_shows_both_as_they_are_and_ours_is_a_third() -> None:
 
 
 def test_the_test_that_the_page_shows_passes() -> None:
-    (shown,) = re.findall(r"^```python\n(from homeostat.testing import Rehearsal\n.*?)^```", PAGE, re.M | re.S)
+    (example,) = re.findall(r"^```python\n(from homeostat.testing import Rehearsal\n.*?)^```", PAGE, re.M | re.S)
     names: dict[str, Any] = {"DownTimeDetector": DownTimeDetector, "datetime": datetime, "UTC": UTC}
-    exec(shown, names)
+    exec(example, names)
     names["test_silence_is_reported"]()
 
 
@@ -87,16 +87,16 @@ def test_both_emit_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> Non
     both = (
         DownTimeDetector().over(rows).withColumn("whose", lit("ours")).union(sparks.withColumn("whose", lit("spark")))
     )
-    told: set[tuple[str, int, str, str]] = set()
+    emitted_rows: set[tuple[str, int, str, str]] = set()
 
     def keep(out: DataFrame, batch: int) -> None:
-        told.update((row.whose, batch, row.id, row.timeValues) for row in out.collect())
+        emitted_rows.update((row.whose, batch, row.id, row.timeValues) for row in out.collect())
 
     def of(whose: str) -> set[tuple[int, str, str]]:
-        return {(batch, sensor, silent) for by, batch, sensor, silent in told if by == whose}
+        return {(batch, sensor, silent) for by, batch, sensor, silent in emitted_rows if by == whose}
 
     query = both.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    while {(whose, sensor) for whose, _, sensor, _ in told} < {(w, s) for w in ("ours", "spark") for s in "ab"}:
+    while {(whose, sensor) for whose, _, sensor, _ in emitted_rows} < {(w, s) for w in ("ours", "spark") for s in "ab"}:
         query.awaitTermination(1)
     query.stop()
     assert of("ours") == of("spark")

@@ -26,7 +26,7 @@ BATCHES = (
 @pytest.mark.parametrize("spread", [1, 3])
 def test_a_key_may_be_several_columns_and_any_of_them_may_be_null(on_spark: Callable[..., Any], spread: int) -> None:
     def summed(rows: DataFrame) -> DataFrame:
-        found = hs.keyed(
+        sums = hs.keyed(
             rows,
             key=("user", "day", "at"),
             zero=0,
@@ -37,7 +37,7 @@ def test_a_key_may_be_several_columns_and_any_of_them_may_be_null(on_spark: Call
             spread=spread,
             output_mode="append",
         )
-        return found.selectExpr("user", "CAST(day AS STRING)", "unix_seconds(at)", "total")
+        return sums.selectExpr("user", "CAST(day AS STRING)", "unix_seconds(at)", "total")
 
     at_s = 1_767_225_605
     first, second = on_spark(summed, SCHEMA, BATCHES)

@@ -43,7 +43,7 @@ def joined(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
         Merging(dict, grown, joined),
         Merging({}, grown, joined),
         Merging(-99, max, max),
-        Merging(frozenset(), lambda seen, row: seen | {row}, operator.or_, len),
+        Merging(frozenset(), lambda so_far, row: so_far | {row}, operator.or_, len),
         # The order of what is kept differs, that of the result does not.
         Merging((), lambda kept, row: (*kept, row), operator.add, sorted),
     ],
@@ -84,7 +84,7 @@ def test_add_and_merge_must_agree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("zero", "add", "merge", "found"),
+    ("zero", "add", "merge", "complaint"),
     [
         (0, operator.add, lambda a, b: b and a + b, "zero is not neutral: merge("),
         (None, lambda a, row: row if a is None else a + row, lambda a, b: b if a is None else a + b, "merge raised "),
@@ -94,11 +94,11 @@ def test_add_and_merge_must_agree() -> None:
     ],
 )
 def test_what_goes_wrong_only_now_and_then_is_found(
-    zero: Any, add: Callable[[Any, Any], Any], merge: Callable[[Any, Any], Any], found: str
+    zero: Any, add: Callable[[Any, Any], Any], merge: Callable[[Any, Any], Any], complaint: str
 ) -> None:
     with pytest.raises(ConfigError) as refused:
         require_mergeable(Merging(zero, add, merge), (*NUMBERS, 300), "keyed")
-    assert refused.value.line.startswith(f"keyed: {found}")
+    assert refused.value.line.startswith(f"keyed: {complaint}")
 
 
 def test_every_sample_is_tried_however_many_there_are() -> None:

@@ -90,8 +90,8 @@ def test_an_operator_gives_the_same_after_every_batch_under_any_sequence_of_spre
             if word in state:
                 combined.updateValueState(STATE, word, state[word])
             (expected,) = plain.test(word, [Row(word=w, amount=a) for w, a in batch if w == word])
-            (found,) = combined.test(word, [row for row in given_rows if row.word == word])
-            assert found == expected
+            (result,) = combined.test(word, [row for row in given_rows if row.word == word])
+            assert result == expected
             state[word] = combined.peekValueState(STATE, word)
 
 
@@ -105,16 +105,16 @@ def test_a_moment_and_a_whole_number_come_back_from_the_state_as_add_can_use_the
     state = StructType([StructField("latest", TimestampType()), StructField("total", DoubleType())])
     tester = TwsTester(_Processor(Operator(merging, ("word",), state, state), is_combined=False))
     for second in (5, 9, 7):
-        (found,) = tester.test("a", [Row(word="a", at=datetime.fromtimestamp(second, UTC), amount=2)])
-    assert (found.latest, found.total) == (datetime.fromtimestamp(9, UTC), 6)
+        (result,) = tester.test("a", [Row(word="a", at=datetime.fromtimestamp(second, UTC), amount=2)])
+    assert (result.latest, result.total) == (datetime.fromtimestamp(9, UTC), 6)
     assert tester.peekValueState(STATE, "a") == (9_000_000, 6.0)
 
 
 def test_moments_in_a_list_are_those_of_rows_in_every_batch_and_under_any_spread() -> None:
-    def seen(so_far: list[datetime], row: Any) -> list[datetime]:
+    def with_moment(so_far: list[datetime], row: Any) -> list[datetime]:
         return sorted({*so_far, row.amount})
 
-    merging = Merging(list, seen, lambda one, other: sorted({*one, *other}))
+    merging = Merging(list, with_moment, lambda one, other: sorted({*one, *other}))
     state = StructType([StructField("seen", ArrayType(TimestampType()))])
     operator = Operator(merging, ("word",), state, state)
     tester = TwsTester(_Processor(operator, is_combined=True))
@@ -122,8 +122,8 @@ def test_moments_in_a_list_are_those_of_rows_in_every_batch_and_under_any_spread
     for moment in moments:
         taken = pa.RecordBatch.from_pydict({"word": ["a"], "amount": [moment]})
         (part,) = (Row(**each) for out in _adder(operator)(iter([taken])) for each in out.to_pylist())
-        (found,) = tester.test("a", [part])
-    assert found.seen == sorted(moments)
+        (result,) = tester.test("a", [part])
+    assert result.seen == sorted(moments)
     assert tester.peekValueState(STATE, "a") == ([5_000_000, 7_000_000, 9_000_000],)
 
 
@@ -141,8 +141,8 @@ def test_rows_are_added_up_by_several_columns_of_any_simple_type_and_by_null() -
     )
     (out,) = _adder(Operator(merging, ("day", "at"), count, count))(iter([taken]))
     assert out.schema.types[:2] == taken.schema.types[:2]
-    found = {(row["day"], row["at"]): pickle.loads(row[PART]) for row in out.to_pylist()}
-    assert found == {(day, moment): 5, (None, moment): 18, (None, None): 8}
+    totals = {(row["day"], row["at"]): pickle.loads(row[PART]) for row in out.to_pylist()}
+    assert totals == {(day, moment): 5, (None, moment): 18, (None, None): 8}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def rows(spark: SparkSession) -> DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("arguments", "complaint"),
     [
         ({"key": "wrod"}, "keyed: there is no column 'wrod' (choose one of word, amount, many)"),
         ({"key": "many"}, "keyed: the column 'many' cannot be a key"),
@@ -213,9 +213,9 @@ def rows(spark: SparkSession) -> DataFrame:
     ],
 )
 def test_what_cannot_work_is_refused_when_it_is_built(
-    spark: SparkSession, given: dict[str, Any], complaint: str
+    spark: SparkSession, arguments: dict[str, Any], complaint: str
 ) -> None:
-    wanted: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "key": "word",
         "zero": 0,
         "add": lambda count, row: count + row.amount,
@@ -223,7 +223,7 @@ def test_what_cannot_work_is_refused_when_it_is_built(
         "state": "count BIGINT",
     }
     with pytest.raises(ConfigError) as refused:
-        hs.keyed(rows(spark), **(wanted | given))
+        hs.keyed(rows(spark), **(defaults | arguments))
     assert refused.value.line.startswith(complaint)
 
 
@@ -296,23 +296,23 @@ def test_the_loop_sees_the_largest_key_and_the_knob_that_spreads_it(
     try:
         application.start()
         engine = application.engine(NAME)
-        seen: list[Observed] = []
+        events: list[Observed] = []
 
         def with_keys() -> list[Observed]:
-            seen.extend(event for event in engine.wait(engine.now_s) if isinstance(event, Observed))
-            return [event for event in seen if event.observation.keys]
+            events.extend(event for event in engine.wait(engine.now_s) if isinstance(event, Observed))
+            return [event for event in events if event.observation.keys]
 
         wait_until(lambda: len(with_keys()) > 1, "batches are observed")
-        told = engine.describe()
+        description = engine.describe()
         (load,) = with_keys()[-1].observation.keys.values()
         assert load.key == "hot"
         assert 0.3 < load.share < 0.7
         assert len(load.next_rows) == 7
         assert load.largest_rows > max(load.next_rows) > 0
-        state = next(component for component in told.topology if component.spread is not None)
+        state = next(component for component in description.topology if component.spread is not None)
         assert (state.spread, state.keyed) == (SPREAD_KNOB, True)
-        assert told.configuration[SPREAD_KNOB] == 1
-        assert not told.capabilities.knobs[SPREAD_KNOB].live
+        assert description.configuration[SPREAD_KNOB] == 1
+        assert not description.capabilities.knobs[SPREAD_KNOB].live
         application.queries[NAME].restart({SPREAD_KNOB: 2}, Deadline.after(LIMIT_S))
         assert engine.describe().configuration[SPREAD_KNOB] == 2
         wait_until(lambda: "count-combine" in engine.describe().topology, "the step that adds rows up is seen")

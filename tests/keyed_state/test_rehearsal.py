@@ -27,9 +27,9 @@ def clicked(user: str, second: int) -> dict[str, Any]:
 def test_each_key_has_variables_of_its_own_and_keeps_them_from_batch_to_batch() -> None:
     baskets = Rehearsal(Basket(), key=("shop", "user"))
     baskets.feed(bought("tea", 2.5), bought("tea", 1.5), bought("milk", user="bob"))
-    ((_, user, known),) = baskets.feed(bought("jam", 3.0))
+    ((_, user, summary),) = baskets.feed(bought("jam", 3.0))
     assert user == "ann"
-    assert json.loads(known) == {
+    assert json.loads(summary) == {
         "rows": 3,
         "last": ["jam", 3.0, EPOCH.isoformat()],
         "greeting": "hello!!",
@@ -96,8 +96,8 @@ def test_in_event_time_timers_follow_the_watermark_and_late_rows_are_dropped() -
 def test_what_has_a_time_to_live_is_gone_after_it() -> None:
     fading = Rehearsal(Fading(), key="key")
     assert fading.feed({"key": "a", "n": 1}) == [("a", "[1, 1, [1], [1], [1], [1]]")]
-    known, *rings = fading.feed({"key": "a", "n": 2}, after="1 ms")
-    assert known == ("a", "[1, 2, [2], [1, 2], [2], [1, 2]]")
+    row, *rings = fading.feed({"key": "a", "n": 2}, after="1 ms")
+    assert row == ("a", "[1, 2, [2], [1, 2], [2], [1, 2]]")
     assert rings == [("a", "ring 1")]
     assert fading.advance("1 h") == [("a", "ring 2")]
     assert (fading["a"].long, list(fading["a"].long_list)) == (0, [])
@@ -106,14 +106,14 @@ def test_what_has_a_time_to_live_is_gone_after_it() -> None:
 def test_time_to_live_of_a_value_counts_from_its_last_write() -> None:
     class Kept(hs.State):
         emits = "n BIGINT"
-        seen = hs.Count(ttl="10 s")
+        visits = hs.Count(ttl="10 s")
 
         def on_rows(self, key: str, rows: Iterator[Any]) -> None:
-            self.seen += 1
+            self.visits += 1
 
     kept = Rehearsal(Kept(), key="key")
     for _ in range(5):
         kept.feed({"key": "a"}, after="9 s")
-    assert kept["a"].seen == 5
+    assert kept["a"].visits == 5
     kept.advance("10 s")
-    assert kept["a"].seen == 0
+    assert kept["a"].visits == 0

@@ -20,7 +20,7 @@ def part_of(synopsis: Synopsis[Any], items: Iterable[Any]) -> bytes:
     return bytes(summary.pack())
 
 
-def shown(synopsis: Synopsis[Any], part: bytes) -> Any:
+def answer_of(synopsis: Synopsis[Any], part: bytes) -> Any:
     summary = synopsis.read(part)
     if isinstance(synopsis, hs.Distinct):
         return round(summary.estimate, 6)
@@ -46,7 +46,7 @@ def test_nothing_is_there_before_anything_is_added_and_none_adds_nothing() -> No
 
 def test_what_a_distinct_count_cannot_tell_apart_is_left_out_or_refused() -> None:
     visitors = hs.Distinct()
-    assert shown(visitors, part_of(visitors, ["", "ann", ""])) == 1
-    assert shown(visitors, part_of(visitors, [2**63 - 1, 2**63 - 2, -(2**63)])) == 3
+    assert answer_of(visitors, part_of(visitors, ["", "ann", ""])) == 1
+    assert answer_of(visitors, part_of(visitors, [2**63 - 1, 2**63 - 2, -(2**63)])) == 3
     with pytest.raises(TypeError, match="a distinct count cannot store 9223372036854775808"):
         visitors.add(visitors.zero(), 2**63)

@@ -37,7 +37,7 @@ def column(kind: DataType) -> StructType:
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "kept"),
+    ("kind", "original", "kept"),
     [
         (LongType(), 3, 3),
         (LongType(), np.int64(3), 3),
@@ -51,14 +51,14 @@ def column(kind: DataType) -> StructType:
         (DateType(), date(2026, 1, 1), date(2026, 1, 1)),
     ],
 )
-def test_what_fits_is_kept(kind: DataType, given: Any, kept: Any) -> None:
-    (value,) = pack(column(kind), (given,))
+def test_what_fits_is_kept(kind: DataType, original: Any, kept: Any) -> None:
+    (value,) = pack(column(kind), (original,))
     assert (type(value), value) == (type(kept), kept)
     assert unpack(column(kind), (value,)) == (kept,)
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "told"),
+    ("kind", "original", "message"),
     [
         (LongType(), 0.5, "the column kept BIGINT cannot store 0.5"),
         (LongType(), "3", "the column kept BIGINT cannot store '3'"),
@@ -78,10 +78,10 @@ def test_what_fits_is_kept(kind: DataType, given: Any, kept: Any) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(kind: DataType, given: Any, told: str) -> None:
+def test_what_does_not_fit_is_refused(kind: DataType, original: Any, message: str) -> None:
     with pytest.raises(TypeError) as refused:
-        pack(column(kind), (given,))
-    assert str(refused.value) == told
+        pack(column(kind), (original,))
+    assert str(refused.value) == message
 
 
 def test_a_moment_is_kept_whatever_its_clock_shows() -> None:
@@ -102,9 +102,9 @@ def test_what_lies_in_others_comes_back_as_it_would_by_itself() -> None:
     assert stored_types(named) == column(
         MapType(StringType(), ArrayType(StructType([StructField("x", LongType()), StructField("at", LongType())])))
     )
-    (found,) = round_trip(named, ({"a": ({"at": east, "x": 1}, (2, None), None)},))
-    assert found == {"a": [(1, same), (2, None), None]}
-    assert [point.x for point in found["a"][:2]] == [1, 2]
+    (result,) = round_trip(named, ({"a": ({"at": east, "x": 1}, (2, None), None)},))
+    assert result == {"a": [(1, same), (2, None), None]}
+    assert [point.x for point in result["a"][:2]] == [1, 2]
     binary = column(ArrayType(BinaryType()))
     assert [type(each) for each in unpack(binary, ([bytearray(b"a")],))[0]] == [bytes]
 

@@ -31,7 +31,7 @@ def part_of(synopsis: Synopsis[Any], items: Iterable[Any]) -> bytes:
     return bytes(summary.pack())
 
 
-def shown(synopsis: Synopsis[Any], part: bytes) -> Any:
+def answer_of(synopsis: Synopsis[Any], part: bytes) -> Any:
     summary = synopsis.read(part)
     if isinstance(synopsis, hs.Distinct):
         return round(summary.estimate, 6)
@@ -47,12 +47,12 @@ def test_in_which_parts_items_come_does_not_matter(
     together = reduce(synopsis.add, (item for part in parts for item in part), synopsis.zero())
     chance.shuffle(parts)
     merged = reduce(synopsis.merge, (part_of(synopsis, part) for part in parts), synopsis.zero())
-    assert shown(synopsis, merged) == shown(synopsis, together)
+    assert answer_of(synopsis, merged) == answer_of(synopsis, together)
 
 
 @pytest.mark.parametrize("synopsis", EVERY, ids=lambda each: type(each).__name__)
 def test_each_may_be_the_functions_of_a_keyed_operator(synopsis: Synopsis[Any]) -> None:
-    merging = Merging(synopsis.zero, synopsis.add, synopsis.merge, lambda part: shown(synopsis, part))
+    merging = Merging(synopsis.zero, synopsis.add, synopsis.merge, lambda part: answer_of(synopsis, part))
     require_mergeable(merging, range(-3, 9), "keyed", stored_form=bytearray)
 
 
@@ -63,7 +63,7 @@ def test_the_bytes_of_a_synopsis_may_be_the_result_if_it_is_told_what_they_mean(
         require_mergeable(merging, range(9), "keyed")
     assert refused.value.line.startswith("keyed: merge is not commutative: merge(b'")
     assert refused.value.line.endswith("(if these bytes mean the same, pass a function that decodes them: compare=…)")
-    require_mergeable(merging, range(9), "keyed", compare=lambda part: shown(visitors, part))
+    require_mergeable(merging, range(9), "keyed", compare=lambda part: answer_of(visitors, part))
     with pytest.raises(ConfigError, match=r"keyed: compare raised TypeError: .* \(make compare accept every result\)"):
         require_mergeable(merging, range(9), "keyed", compare=operator.neg)
 
@@ -73,7 +73,7 @@ def test_a_large_distinct_count_is_the_same_to_the_digit_however_it_was_merged()
     whole = part_of(visitors, range(60_000))
     parts = [part_of(visitors, range(start, 60_000, 7)) for start in range(7)]
     merged = [reduce(visitors.merge, parts), reduce(visitors.merge, reversed(parts))]
-    assert [shown(visitors, part) for part in merged] == [shown(visitors, whole)] * 2
+    assert [answer_of(visitors, part) for part in merged] == [answer_of(visitors, whole)] * 2
 
 
 def test_a_smaller_error_takes_more_memory() -> None:

@@ -81,7 +81,7 @@ deeds: st.SearchStrategy[Deed] = st.one_of(
 def test_lists_maps_and_counts_are_like_pythons(batches: list[list[Deed]]) -> None:
     rehearsal, plain = Rehearsal(Kept(), key="key"), Plain()
     for batch in batches:
-        seen = rehearsal.feed(*({"key": "a", "deed": deed} for deed in batch))
-        assert seen == [(deed(plain),) for deed in batch]
+        rows = rehearsal.feed(*({"key": "a", "deed": deed} for deed in batch))
+        assert rows == [(deed(plain),) for deed in batch]
     kept = rehearsal["a"]
     assert (dict(kept.map), list(kept.list), dict(kept.counts)) == (plain.map, plain.list, plain.counts)

@@ -66,21 +66,21 @@ def test_a_plan_that_was_hastened_goes_on_from_there() -> None:
 
 
 def test_the_source_is_told_of_a_load_that_falls_early(tmp_path: Path) -> None:
-    shown = Performance(replace(PLAN, slow_at_s=200.0), REGULATED, tmp_path, QUIET)
-    offsets = shown.directory / "checkpoints" / "wordcount" / "offsets"
+    performance = Performance(replace(PLAN, slow_at_s=200.0), REGULATED, tmp_path, QUIET)
+    offsets = performance.directory / "checkpoints" / "wordcount" / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "7").write_text('v1\n{}\n{"started_s": 990.0, "row": 100}')
-    (shown.directory / "control").mkdir()
-    control = ControlFile(str(shown.directory / "control" / "wordcount.json"))
-    with closing(SqliteStore(shown.log)) as log:
+    (performance.directory / "control").mkdir()
+    control = ControlFile(str(performance.directory / "control" / "wordcount.json"))
+    with closing(SqliteStore(performance.log)) as log:
         log.append("demo/wordcount", [Record("a-1", "action", 1050.0, "scale-up", body={"kind": "scale-up"})])
-        shown.go_on(119.0, 1000.0)
+        performance.go_on(119.0, 1000.0)
         assert control.read().load == ()
         verdict = {"action": "a-1", "verdict": "helped"}
         log.append("demo/wordcount", [Record("u-1", "outcome", 1120.0, "a-1 helped", body=verdict)])
-        shown.go_on(120.0, 1000.0)
+        performance.go_on(120.0, 1000.0)
     assert [tuple(step) for step in control.read().load] == [(10.0, 10.0), (55.0, 20.0), (130.0, 6.0)]
-    assert shown.events[-1].text == "the load falls from 2,000 to 600 rows/s"
+    assert performance.events[-1].text == "the load falls from 2,000 to 600 rows/s"
 
 
 def test_in_a_comparison_the_others_get_the_load_and_the_fault_when_the_first_did() -> None:
@@ -109,11 +109,11 @@ def test_what_an_earlier_demonstration_left_is_removed(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("variant", [REGULATED, UNREGULATED, SPARKS_OWN], ids=lambda variant: variant.name)
 def test_a_short_one_on_real_spark_loses_nothing_and_leaves_nothing(tmp_path: Path, variant: Variant) -> None:
-    shown = Performance(SHORT, variant, tmp_path, QUIET)
-    result = shown.run()
+    performance = Performance(SHORT, variant, tmp_path, QUIET)
+    result = performance.run()
     assert result.differences == ()
     assert result.rows > 0
     assert result.points
     assert [change.at_s for change in result.changes[:1]] == [20.0]
     assert "becomes 4 times slower" in result.changes[1].text
-    assert executor_processes(shown.about["application"]) == {}
+    assert executor_processes(performance.about["application"]) == {}

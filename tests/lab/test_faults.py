@@ -62,8 +62,8 @@ def is_stopped(pid: int) -> bool:
 
 
 def test_every_executor_is_found(spark: SparkSession, live_executors: LiveExecutors) -> None:
-    found = executor_processes(spark.sparkContext.applicationId)
-    assert set(live_executors()) <= set(found)
+    processes = executor_processes(spark.sparkContext.applicationId)
+    assert set(live_executors()) <= set(processes)
     assert executor_processes("app-of-somebody-else") == {}
 
 

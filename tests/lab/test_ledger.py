@@ -43,9 +43,9 @@ def test_equal_counts_have_no_differences(tmp_path: Path) -> None:
 
 def test_every_count_that_differs_is_named(tmp_path: Path) -> None:
     expected = PROFILE.expected_counts(100)
-    found = {**expected, "word-0": expected["word-0"] + 1, "stranger": 1}
-    del found["word-4"]
-    write_batch(tmp_path, 0, word=list(found), count=list(found.values()))
+    counts = {**expected, "word-0": expected["word-0"] + 1, "stranger": 1}
+    del counts["word-4"]
+    write_batch(tmp_path, 0, word=list(counts), count=list(counts.values()))
     assert ledger.check(tmp_path, PROFILE, 100) == [
         "'stranger': counted 1 times instead of 0",
         f"'word-0': counted {expected['word-0'] + 1} times instead of {expected['word-0']}",

@@ -51,9 +51,9 @@ def test_a_later_load_step_leaves_the_past_alone(
     workload: WorkloadSpec, load: load_profile.Load, before_s: float, more_s: float, factor: float
 ) -> None:
     source = Profile(workload)
-    known = tuple(step for step in load if step[0] < before_s)
-    changed = (*known, (before_s + more_s, factor))
-    assert source.rows_until(before_s, known) == source.rows_until(before_s, changed)
+    past_steps = tuple(step for step in load if step[0] < before_s)
+    changed = (*past_steps, (before_s + more_s, factor))
+    assert source.rows_until(before_s, past_steps) == source.rows_until(before_s, changed)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)

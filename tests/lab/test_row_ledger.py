@@ -86,9 +86,9 @@ def test_each_row_that_is_lost_doubled_or_made_up_is_named_also_if_their_number_
     query.write(0, [row for row in range(100) if row != 41])
     query.write(1, [*range(100, 200), 9, 150, 150])
     query.write(2, [200, 205])
-    found = differences(query, {0: 100, 1: 200, 2: 206}, 201)
-    assert (found.lost, found.doubled, found.misplaced) == (1, 4, 0)
-    assert found.differing_rows == (
+    row_differences = differences(query, {0: 100, 1: 200, 2: 206}, 201)
+    assert (row_differences.lost, row_differences.doubled, row_differences.misplaced) == (1, 4, 0)
+    assert row_differences.differing_rows == (
         "row 41: lost",
         "rows of key 150-0: counted 2 times too many",
         "row 9: counted twice",
@@ -101,9 +101,9 @@ def test_a_row_that_the_sink_gets_in_a_later_batch_is_not_taken_for_right(query:
     query.write(1, range(100, 200))
     assert differences(query, {0: 100, 1: 200}, 200).lost == 1
     query.write(2, [7 + MARKED_KEYS])  # the sum of the key has row 7 as well
-    found = differences(query, {0: 100, 1: 200, 2: 6_000}, 200)
-    assert (found.lost, found.misplaced) == (0, 1)
-    assert "row 7: came in batch 2, which does not have it" in found.differing_rows
+    row_differences = differences(query, {0: 100, 1: 200, 2: 6_000}, 200)
+    assert (row_differences.lost, row_differences.misplaced) == (0, 1)
+    assert "row 7: came in batch 2, which does not have it" in row_differences.differing_rows
 
 
 def test_a_row_that_the_state_forgot_is_lost(query: Query) -> None:

@@ -177,9 +177,9 @@ def test_bound_and_load_change_while_the_query_runs(stream: Callable[..., DataFr
         query.processAllAvailable()
     finally:
         query.stop()
-    seen = [one for one in progress(query) if one["numInputRows"]]
-    assert [one["numInputRows"] for one in seen] == [500, 500, 1000, 1000, 1000, 1000, 1000]
-    sources = [one["sources"][0] for one in seen]
+    reports = [one for one in progress(query) if one["numInputRows"]]
+    assert [one["numInputRows"] for one in reports] == [500, 500, 1000, 1000, 1000, 1000, 1000]
+    sources = [one["sources"][0] for one in reports]
     pending = [one["latestOffset"]["row"] - one["endOffset"]["row"] for one in sources]
     assert pending == [2500, 2000, 1000, 0, 2000, 1000, 0]
     assert ledger.committed_rows(workspace / "checkpoint") == 6000

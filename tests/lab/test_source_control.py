@@ -81,6 +81,6 @@ def test_control_refuses_a_load_that_makes_no_sense(control: Path) -> None:
     ],
 )
 def test_options_are_checked(options: dict[str, str], message: str) -> None:
-    given = {"profile": STEADY.to_json(), **options} if options else {}
+    all_options = {"profile": STEADY.to_json(), **options} if options else {}
     with pytest.raises(ConfigError, match=message):
-        Feed.from_options(given)
+        Feed.from_options(all_options)

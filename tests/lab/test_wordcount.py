@@ -23,11 +23,11 @@ PROFILE = Profile(WorkloadSpec("constant", rate_per_s=100.0), keys=5)
 
 
 def test_the_written_application_is_the_specified_pipeline(tmp_path: Path) -> None:
-    wanted = Objective(throughput_per_s=500.0)
-    spec = specification(PROFILE, tmp_path / "ledger", wanted, executors=3, rows_per_trigger=900, trigger_s=4.0)
+    objective = Objective(throughput_per_s=500.0)
+    spec = specification(PROFILE, tmp_path / "ledger", objective, executors=3, rows_per_trigger=900, trigger_s=4.0)
     pipeline = runpy.run_path(str(write_app(tmp_path / "apps" / "words.py", spec)))["wordcount"]
     assert isinstance(pipeline, Pipeline)
-    assert (pipeline.name, pipeline.objective, pipeline.trigger_s) == (NAME, wanted, 4.0)
+    assert (pipeline.name, pipeline.objective, pipeline.trigger_s) == (NAME, objective, 4.0)
     assert pipeline.start == {
         "executors": 3,
         "source_partitions": 8,
@@ -69,5 +69,8 @@ def test_marked_rows_are_found_in_the_ledger_one_by_one(local_spark: SparkSessio
 def differences(directory: Path, rows: int) -> RowDifferences:
     ledger = RowLedger(directory)
     ledger.read({1: rows}, until=1)
-    found = ledger.differences(rows)
-    return replace(found, differing_rows=tuple(sorted(found.differing_rows, key=lambda words: "twice" in words)))
+    row_differences = ledger.differences(rows)
+    return replace(
+        row_differences,
+        differing_rows=tuple(sorted(row_differences.differing_rows, key=lambda words: "twice" in words)),
+    )

@@ -72,10 +72,10 @@ def test_what_is_offered_is_unknown_behind_an_unknown_selectivity() -> None:
         "split": instances(500.0, 5.0, rows_out=NAN),
         "store": instances(1.0, 1.0),
     }
-    found = loads(view_of(observations(8, tasks, arrival_per_s=100.0)))
+    load_by_component = loads(view_of(observations(8, tasks, arrival_per_s=100.0)))
 
-    assert found["split"].is_known
-    assert not found["store"].is_known
+    assert load_by_component["split"].is_known
+    assert not load_by_component["store"].is_known
 
 
 def test_the_busiest_instance_bounds_the_capacity() -> None:
@@ -118,10 +118,10 @@ def test_a_fifth_of_the_instances_missing_does_not_bias_capacity() -> None:
     rng = np.random.default_rng(5)
 
     def tasks(number: int) -> Mapping[str, TaskSample]:
-        gone = rng.permutation(10) < 2
+        is_missing = rng.permutation(10) < 2
         return {
             "lines": instances(1000.0, 1.0),
-            "split": instances(np.where(gone, NAN, 100.0), np.where(gone, NAN, 2.0)),
+            "split": instances(np.where(is_missing, NAN, 100.0), np.where(is_missing, NAN, 2.0)),
         }
 
     load = loads(view_of(observations(30, tasks, arrival_per_s=100.0)))["split"]
@@ -143,9 +143,9 @@ def test_one_missing_metric_makes_all_loads_incomplete() -> None:
     tasks = {"lines": instances(1000.0, 1.0), "split": instances([500.0, 500.0], 5.0)}
     observed = observations(10, tasks, arrival_per_s=100.0)
 
-    found = loads(view_of(blanked(observed, "rows", component="lines", last=1)))
+    load_by_component = loads(view_of(blanked(observed, "rows", component="lines", last=1)))
 
-    assert not any(load.complete for load in found.values())
+    assert not any(load.complete for load in load_by_component.values())
 
 
 def test_the_headroom_is_what_the_noise_asks_for() -> None:

@@ -45,9 +45,9 @@ def with_spikes(values: Array) -> Array:
 
 @pytest.mark.parametrize("distorted", [as_it_is, with_a_jump, with_a_trend])
 def test_noise_is_recovered_whatever_its_level_does(distorted: Callable[[Array], Array]) -> None:
-    found = [fit(distorted(ar1(seed))) for seed in SEEDS]
+    fits = [fit(distorted(ar1(seed))) for seed in SEEDS]
 
-    sigmas, phis = np.array([noise.sigma for noise in found]), np.array([noise.phi for noise in found])
+    sigmas, phis = np.array([noise.sigma for noise in fits]), np.array([noise.phi for noise in fits])
     assert np.median(sigmas) == pytest.approx(SIGMA, rel=0.1)
     assert np.median(phis) == pytest.approx(PHI, abs=0.05)
     assert np.abs(np.log(sigmas / SIGMA)).max() < math.log(1.7)
@@ -56,11 +56,11 @@ def test_noise_is_recovered_whatever_its_level_does(distorted: Callable[[Array],
 
 def test_spikes_do_not_pass_for_noise() -> None:
     """They take some of the correlation away, but what is new in each value is still known."""
-    found = [fit(with_spikes(ar1(seed))) for seed in SEEDS]
+    fits = [fit(with_spikes(ar1(seed))) for seed in SEEDS]
 
     assert with_spikes(ar1(0)).std() > 2.0 * SIGMA
-    assert np.median([noise.sigma for noise in found]) == pytest.approx(SIGMA, rel=0.3)
-    assert np.median([noise.innovation for noise in found]) == pytest.approx(Noise(SIGMA, PHI).innovation, rel=0.1)
+    assert np.median([noise.sigma for noise in fits]) == pytest.approx(SIGMA, rel=0.3)
+    assert np.median([noise.innovation for noise in fits]) == pytest.approx(Noise(SIGMA, PHI).innovation, rel=0.1)
 
 
 def test_white_noise_is_distinguished_from_correlated() -> None:

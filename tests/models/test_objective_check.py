@@ -50,9 +50,11 @@ def test_a_lag_objective_holds_with_the_wanted_confidence() -> None:
     assert chosen_values(sure)[EXECUTORS_KNOB] > 3 or chosen_values(sure)[TRIGGER] < 10.0
 
 
-@pytest.mark.parametrize(("wanted", "what"), [(Objective(latency_p95_s=0.1), "latency"), (Objective(lag_s=5.0), "lag")])
-def test_an_objective_that_cannot_be_predicted_is_not_said_to_hold(wanted: Objective, what: str) -> None:
-    made = plan(replace(planning_time.dataflow(3, 200), objective=wanted))
+@pytest.mark.parametrize(
+    ("objective", "what"), [(Objective(latency_p95_s=0.1), "latency"), (Objective(lag_s=5.0), "lag")]
+)
+def test_an_objective_that_cannot_be_predicted_is_not_said_to_hold(objective: Objective, what: str) -> None:
+    made = plan(replace(planning_time.dataflow(3, 200), objective=objective))
     assert made.chosen is None
     assert {each.lost for each in made.candidates} == {f"its {what} cannot be predicted"}
     assert made.best.predicted.unknown == (f"the {what} of a dataflow cannot be predicted, only its throughput",)

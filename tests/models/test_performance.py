@@ -14,37 +14,37 @@ from support.batch_models import SETUP, model, stage
 
 def test_the_rate_at_which_a_batch_fills_its_trigger() -> None:
     # 3 slots take 3,000 rows/s, for 9.5 of 10 s.
-    found = predict(model(), 2_000.0, SETUP)
-    assert found.saturation_per_s.middle == pytest.approx(2_850.0, rel=0.01)
-    assert found.most_per_s == pytest.approx(3_000.0, rel=0.01)
-    assert found.stable
-    assert found.in_time
-    assert found.throughput_per_s == 2_000.0
+    prediction = predict(model(), 2_000.0, SETUP)
+    assert prediction.saturation_per_s.middle == pytest.approx(2_850.0, rel=0.01)
+    assert prediction.most_per_s == pytest.approx(3_000.0, rel=0.01)
+    assert prediction.stable
+    assert prediction.in_time
+    assert prediction.throughput_per_s == 2_000.0
     assert predict(model(driver_s=11.0), 2_000.0, SETUP).saturation_per_s.middle == 0.0
 
 
 def test_a_row_waits_for_the_next_batch_and_then_for_its_end() -> None:
-    found = predict(model(), 1_500.0, SETUP)
-    assert found.batch_s.middle == pytest.approx(5.5)
-    assert found.latency_s["p50"] == pytest.approx(5.0 + 5.5, abs=0.2)
-    assert found.latency_s["p95"] == pytest.approx(9.5 + 5.5, abs=0.2)
-    assert found.lag_s == pytest.approx(5.5)
+    prediction = predict(model(), 1_500.0, SETUP)
+    assert prediction.batch_s.middle == pytest.approx(5.5)
+    assert prediction.latency_s["p50"] == pytest.approx(5.0 + 5.5, abs=0.2)
+    assert prediction.latency_s["p95"] == pytest.approx(9.5 + 5.5, abs=0.2)
+    assert prediction.lag_s == pytest.approx(5.5)
 
 
 def test_between_the_two_rates_batches_grow_until_they_follow_each_other() -> None:
-    found = predict(model(), 2_900.0, SETUP)
-    assert found.stable
-    assert not found.in_time
-    assert found.period_s == pytest.approx(found.batch_s.middle, rel=0.05)
-    assert found.batch_s.middle > 10.0
+    prediction = predict(model(), 2_900.0, SETUP)
+    assert prediction.stable
+    assert not prediction.in_time
+    assert prediction.period_s == pytest.approx(prediction.batch_s.middle, rel=0.05)
+    assert prediction.batch_s.middle > 10.0
 
 
 def test_too_much_is_said_to_have_no_end() -> None:
-    found = predict(model(), 4_000.0, SETUP)
-    assert not found.stable
-    assert found.throughput_per_s == pytest.approx(3_000.0, rel=0.01)
-    assert math.isinf(found.latency_s["p95"])
-    assert math.isinf(found.lag_s)
+    prediction = predict(model(), 4_000.0, SETUP)
+    assert not prediction.stable
+    assert prediction.throughput_per_s == pytest.approx(3_000.0, rel=0.01)
+    assert math.isinf(prediction.latency_s["p95"])
+    assert math.isinf(prediction.lag_s)
 
 
 def test_rows_that_seem_to_cost_nothing_are_no_endless_search() -> None:
@@ -53,9 +53,9 @@ def test_rows_that_seem_to_cost_nothing_are_no_endless_search() -> None:
 
 
 def test_a_bound_on_rows_caps_the_rate_while_batches_look_healthy() -> None:
-    found = predict(model(), 2_000.0, replace(SETUP, rows_bound=10_000))
-    assert not found.stable
-    assert found.throughput_per_s == pytest.approx(1_000.0)
+    prediction = predict(model(), 2_000.0, replace(SETUP, rows_bound=10_000))
+    assert not prediction.stable
+    assert prediction.throughput_per_s == pytest.approx(1_000.0)
 
 
 def test_a_backlog_is_worked_off_batch_by_batch() -> None:
@@ -83,10 +83,10 @@ def test_what_was_never_seen_is_said() -> None:
     blind = model(replace(stage(), cost=TaskCost(0.0, 0.001)))
     assert predict(blind, 1_000.0, SETUP).unknown == ()
     assert "never changed" in predict(blind, 1_000.0, replace(SETUP, executors=6)).unknown[0]
-    known = model(replace(stage(), cost=TaskCost(0.0, 0.001, slowing=Slowing(0.2, 0.2), up_to_executors=4.0)))
-    assert predict(known, 1_000.0, replace(SETUP, executors=4)).unknown == ()
-    assert predict(known, 1_000.0, replace(SETUP, executors=6)).unknown == (
+    model_of_few = model(replace(stage(), cost=TaskCost(0.0, 0.001, slowing=Slowing(0.2, 0.2), up_to_executors=4.0)))
+    assert predict(model_of_few, 1_000.0, replace(SETUP, executors=4)).unknown == ()
+    assert predict(model_of_few, 1_000.0, replace(SETUP, executors=6)).unknown == (
         "count never ran on more than 4 executors: the trend up to there is assumed to continue",
     )
-    seen = replace(model(), rows_seen=(1_000.0, 2_000.0))
-    assert "far from" in predict(seen, 2_000.0, SETUP).unknown[-1]
+    model_of_rows = replace(model(), rows_seen=(1_000.0, 2_000.0))
+    assert "far from" in predict(model_of_rows, 2_000.0, SETUP).unknown[-1]

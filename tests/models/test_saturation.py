@@ -47,8 +47,8 @@ def test_throughput_is_linear_up_to_the_first_saturation_point_and_flat_beyond()
     )
     taken = [model.predict(rate).throughput_per_s for rate in (100.0, 300.0, 500.0)]
     assert taken == [100.0, 300.0, 300.0]
-    found = model.predict(500.0)
-    assert (found.bottleneck, found.saturation_per_s, found.stable) == ("split", 300.0, False)
+    prediction = model.predict(500.0)
+    assert (prediction.bottleneck, prediction.saturation_per_s, prediction.stable) == ("split", 300.0, False)
     then = model.predict(500.0, {"split": 5})
     assert (then.bottleneck, then.throughput_per_s) == ("sink", 400.0)
 
@@ -86,9 +86,9 @@ def test_a_hot_key_keeps_its_share() -> None:
 
 
 def test_having_seen_a_number_beats_the_formula() -> None:
-    seen = Operator("count", (), 4, 100.0, 1.0, KeyShares(4, 1.1), {5: 380.0})
-    assert seen.saturation_per_s(5) == 380.0
-    assert seen.fewest(390.0) == 6
+    operator = Operator("count", (), 4, 100.0, 1.0, KeyShares(4, 1.1), {5: 380.0})
+    assert operator.saturation_per_s(5) == 380.0
+    assert operator.fewest(390.0) == 6
 
 
 class Lookups(dict[int, float]):

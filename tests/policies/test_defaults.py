@@ -123,14 +123,14 @@ def test_a_batch_that_hangs_is_reported_with_where_and_how_far_it_is() -> None:
     state, _, _ = step(POLICY, state, events, last_s)
     hanging = UnderWay("", 12, last_s, last_s, "count", tasks_done=3, tasks=4)
 
-    told: list[Notify] = []
+    alerts: list[Notify] = []
     for seconds in range(5, 120, 5):
-        seen = replace(hanging, at_s=last_s + seconds)
-        state, commands, _ = step(POLICY, state, [seen], last_s + seconds)
-        told += [c for c in commands if isinstance(c, Notify) and "batch 12" in c.message.lower()]
-    assert len(told) == 1
-    assert told[0].component == "count"
-    assert "3 of 4 tasks" in told[0].message
+        event = replace(hanging, at_s=last_s + seconds)
+        state, commands, _ = step(POLICY, state, [event], last_s + seconds)
+        alerts += [c for c in commands if isinstance(c, Notify) and "batch 12" in c.message.lower()]
+    assert len(alerts) == 1
+    assert alerts[0].component == "count"
+    assert "3 of 4 tasks" in alerts[0].message
 
 
 def test_a_long_batch_that_is_seen_running_is_no_silence() -> None:

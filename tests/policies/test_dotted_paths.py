@@ -35,10 +35,10 @@ class Seer:
 
 class Scheduler:
     name = "scheduler"
-    asked = []
+    rates = []
 
     def propose(self, question):
-        self.asked.append(question.rate_per_s)
+        self.rates.append(question.rate_per_s)
         yield question.model.configuration.patched(Patch({EXECUTORS_KNOB: 9}))
 
 class Nameless:
@@ -80,18 +80,18 @@ def test_a_forecaster_that_is_better_than_ours_makes_the_forecast_that_the_loop_
     noise = np.exp(np.random.default_rng(1).normal(0.0, 0.03, len(minutes)))
     rates = np.where(minutes % 97 < 20, 600.0, 300.0) * noise
     view = replace(batches(), now_s=0.0, traffic=Traffic(-2_000, tuple(rates.tolist())))
-    found = coming(view, 900.0, 0.9, detector.forecasts)
-    assert found is not None
-    assert found.champion == "seer"
+    load_ahead = coming(view, 900.0, 0.9, detector.forecasts)
+    assert load_ahead is not None
+    assert load_ahead.champion == "seer"
 
 
 def test_a_scheduler_is_asked_whenever_the_loop_plans() -> None:
     policy = built("latency", proposers=["own_models_of_a_test:Scheduler"])
     (resolver,) = [each for each in policy.resolvers if isinstance(each, RetuneResolver)]
     assert list(resolver.resolve(batches(), [Diagnosis(UNDER_PROVISIONED, "count")]))
-    asked = dotted_paths.load("own_models_of_a_test:Scheduler").asked
-    assert asked
-    assert min(asked) >= 2_000.0
+    rates = dotted_paths.load("own_models_of_a_test:Scheduler").rates
+    assert rates
+    assert min(rates) >= 2_000.0
 
 
 @pytest.mark.parametrize(

@@ -159,8 +159,8 @@ def test_a_queue_that_grows_is_seen_before_it_holds_anything_back() -> None:
 def lacking(component: str, *columns: str) -> Callable[[Observation], Observation]:
     def damage(observation: Observation) -> Observation:
         sample = observation.tasks[component]
-        gone: dict[str, Any] = {column: np.full(sample.instances, NAN) for column in columns}
-        return replace(observation, tasks={**observation.tasks, component: replace(sample, **gone)})
+        blanks: dict[str, Any] = {column: np.full(sample.instances, NAN) for column in columns}
+        return replace(observation, tasks={**observation.tasks, component: replace(sample, **blanks)})
 
     return damage
 
@@ -178,8 +178,8 @@ def test_unknown_pressure_is_said_and_never_taken_for_health() -> None:
 def test_what_cannot_be_known_is_reported_with_its_reason_once_it_has_stood() -> None:
     diagnosis = think(provisioning_paper(), {}, damage=lacking("count", "pressured_s")).diagnoses[0]
     view = View(300.0, Topology(()), Configuration(), Capabilities(), standing_since_s={("inconclusive", "count"): 0.0})
-    (told,) = Alert().resolve(view, [diagnosis])
-    assert told.message.startswith(
+    (alert,) = Alert().resolve(view, [diagnosis])
+    assert alert.message.startswith(
         "The measurements do not show the cause at count (the detector pressure needs pressured_s, which is missing)"
     )
     assert list(Alert().resolve(replace(view, now_s=299.0), [diagnosis])) == []
@@ -209,8 +209,8 @@ def test_no_subset_of_missing_metrics_leads_to_a_scale_down(
             values = getattr(samples[name], column).copy()
             values[instance] = NAN
             samples[name] = replace(samples[name], **{column: values})
-        gone: dict[str, Any] = dict.fromkeys(flows, NAN)
-        flow = replace(observation.flows[0], **gone)
+        blanks: dict[str, Any] = dict.fromkeys(flows, NAN)
+        flow = replace(observation.flows[0], **blanks)
         return replace(observation, tasks=samples, flows=(flow,))
 
     idle = {name: {"rows": [1000.0] * 4} for name in ("source", "flatmap", "count")}

@@ -23,12 +23,12 @@ def test_arrivals_are_read_off_what_the_source_had_got_when_a_batch_began() -> N
 
 def test_sources_are_are_distinguishable_by_what_each_had_got() -> None:
     """Two sources of one stage are one; where a source does not tell what arrived, it is what was taken."""
-    got = [(0.0, 0.0), (1_000.0, 100.0), (3_000.0, 200.0)]
+    arrived_rows = [(0.0, 0.0), (1_000.0, 100.0), (3_000.0, 200.0)]
     batches = tuple(
         RecordedBatch(
             "r", n, 10.0 * n, 10.0, 250.0, sources=(RecordedSource(10, a), RecordedSource(40, b), RecordedSource(200))
         )
-        for n, (a, b) in enumerate(got)
+        for n, (a, b) in enumerate(arrived_rows)
     )
     run = RecordedRun("a", "q", (), batches, (), sources=("clicks", "clicks", "orders"))
     apart = arrivals_by_source(run)

@@ -122,8 +122,8 @@ def test_a_gain_that_nobody_could_measure_is_not_worth_a_restart() -> None:
 
 
 def test_a_trigger_that_something_else_plans_is_left_alone() -> None:
-    shown = view_of(slow_sink(1.0), values={Knob(TRIGGER_S, "main"): 10.0})
+    view = view_of(slow_sink(1.0), values={Knob(TRIGGER_S, "main"): 10.0})
     diagnosis = Diagnosis(DRIVER_BOUND, "", 0.9, LostTime(DRIVER_BOUND, 9.0, 12.0, 0.9, trigger_s=10.0))
-    (proposal,) = RemedyResolver().resolve(shown, [diagnosis])
+    (proposal,) = RemedyResolver().resolve(view, [diagnosis])
     assert dict(proposal.patch.values) == {Knob(TRIGGER_S, "main"): 18.0}
-    assert not list(RemedyResolver(plans_trigger=True).resolve(shown, [diagnosis]))
+    assert not list(RemedyResolver(plans_trigger=True).resolve(view, [diagnosis]))

@@ -18,8 +18,8 @@ from support.uneven import EMPTY_ONES, ROW_S, STATE, TASK_S, view
 KNOWN = {8: 4.0, 9: 1.02, 10: 2.1, 11: 1.05, 12: 1.01, 16: 4.0}
 
 
-def proposals(seen: View) -> list[Proposal]:
-    return list(RebalanceResolver().resolve(seen, [Diagnosis(HASH_IMBALANCE, "count", 0.9)]))
+def proposals(snapshot: View) -> list[Proposal]:
+    return list(RebalanceResolver().resolve(snapshot, [Diagnosis(HASH_IMBALANCE, "count", 0.9)]))
 
 
 def test_the_number_of_partitions_comes_from_the_keys_and_fills_the_waves() -> None:
@@ -37,8 +37,8 @@ def test_the_number_of_partitions_comes_from_the_keys_and_fills_the_waves() -> N
 def test_where_nobody_looked_a_prime_number_is_guessed_and_it_is_said_so() -> None:
     (proposal,) = proposals(view(EMPTY_ONES))
 
-    (wanted,) = proposal.patch.values.values()
-    assert wanted in (11, 19, 23, 31)
+    (partitions,) = proposal.patch.values.values()
+    assert partitions in (11, 19, 23, 31)
     assert proposal.prediction is not None
     assert "a guess" in proposal.prediction.text
 
@@ -60,11 +60,11 @@ def test_where_no_number_would_help_an_alert_says_so() -> None:
 
 
 def test_where_the_number_cannot_be_changed_an_alert_says_why() -> None:
-    seen = view(EMPTY_ONES, imbalance=KNOWN)
+    snapshot = view(EMPTY_ONES, imbalance=KNOWN)
     notes = {"main: state partitions": "only the state of the RocksDB provider can be repartitioned"}
     fixed = Capabilities({EXECUTORS_KNOB: KnobSpec(1, 100, cost=1.0)}, notes=notes)
 
-    (proposal,) = proposals(replace(seen, capabilities=fixed))
+    (proposal,) = proposals(replace(snapshot, capabilities=fixed))
 
     assert proposal.kind == ALERT
     assert proposal.message.startswith("Many keys fall on a few partitions at count")

@@ -44,20 +44,20 @@ def view(
     values: Mapping[Knob, Value], *, objective: Objective | None = None, notes: Mapping[str, str] | None = None
 ) -> View:
     """Batches of 1000 rows on two slots, 100 rows/s, with a trigger of 10 s; all of these values can be changed."""
-    shown = view_of(slow_sink(1.0), values=dict(values), objective=objective)
-    stage = replace(shown.topology.components[0], partitions=STATE)
+    base_view = view_of(slow_sink(1.0), values=dict(values), objective=objective)
+    stage = replace(base_view.topology.components[0], partitions=STATE)
     capabilities = Capabilities(
         {knob: KnobSpec(0, 3600, live=False, apply_s=10.0) for knob in values}, notes=notes or {}
     )
-    return replace(shown, topology=replace(shown.topology, components=(stage,)), capabilities=capabilities)
+    return replace(base_view, topology=replace(base_view.topology, components=(stage,)), capabilities=capabilities)
 
 
 def lost(cause: str, lost_s: float, batch_s: float, component: str = "") -> Diagnosis:
     return Diagnosis(cause, component, 0.9, LostTime(cause, lost_s, batch_s, lost_s / 10.0, trigger_s=10.0))
 
 
-def only(shown: View, diagnosis: Diagnosis) -> Remedy:
-    (remedy,) = remedies(shown, diagnosis)
+def only(snapshot: View, diagnosis: Diagnosis) -> Remedy:
+    (remedy,) = remedies(snapshot, diagnosis)
     return remedy
 
 
@@ -132,9 +132,9 @@ def test_a_trigger_that_the_user_chose_becomes_longer_only_for_an_objective_of_l
     diagnosis = lost(DRIVER_BOUND, 9.0, 12.0)
 
     def refusal(objective: Objective, promise: float) -> str:
-        shown = view({TRIGGER: 10.0}, objective=objective)
-        spec = replace(shown.capabilities.knobs[TRIGGER], promise=promise)
-        return only(replace(shown, capabilities=Capabilities({TRIGGER: spec})), diagnosis).refusal
+        snapshot = view({TRIGGER: 10.0}, objective=objective)
+        spec = replace(snapshot.capabilities.knobs[TRIGGER], promise=promise)
+        return only(replace(snapshot, capabilities=Capabilities({TRIGGER: spec})), diagnosis).refusal
 
     why = "it is longer than the trigger that you chose: set longest_trigger or a latency objective"
     assert refusal(Objective(lag_s=60.0), 10.0) == why

@@ -102,33 +102,35 @@ def test_a_rising_load_is_planned_for_as_it_will_be_when_another_change_could_ha
     view = batches(apply_s=5.0, arrival_per_s=arrival_per_s)
 
     def planned_for(settle_s: float) -> float:
-        asked = Asked()
+        proposer = Asked()
         list(
-            RetuneResolver(settle_s=settle_s, proposers=(asked,)).resolve(view, [Diagnosis(UNDER_PROVISIONED, "count")])
+            RetuneResolver(settle_s=settle_s, proposers=(proposer,)).resolve(
+                view, [Diagnosis(UNDER_PROVISIONED, "count")]
+            )
         )
-        return asked.rates[0]
+        return proposer.rates[0]
 
     assert planned_for(20.0) / planned_for(-10.0) == pytest.approx(times, rel=0.02)
 
 
 def test_when_a_backlog_will_be_gone_is_reported_by_the_clock_the_time_to_get_there_included() -> None:
-    def told(apply_s: float) -> tuple[int, int, int, int]:
+    def announced_end(apply_s: float) -> tuple[int, int, int, int]:
         view = batches(pending_rows=2_000_000.0, apply_s=apply_s)
         (proposal,) = RetuneResolver().resolve(view, [Diagnosis(UNDER_PROVISIONED, "count")])
         assert proposal.prediction is not None
         clock = r"0:(\d\d):(\d\d)"
-        found = re.search(
+        match = re.search(
             rf"caught up at {clock} with (\d+) executors, at {clock} with (\d+)", proposal.prediction.text
         )
-        assert found is not None
-        minute, second, executors, later, after, fewer = map(int, found.groups())
+        assert match is not None
+        minute, second, executors, later, after, fewer = map(int, match.groups())
         assert executors == proposal.patch.values[EXECUTORS_KNOB]
         return 60 * minute + second, executors, 60 * later + after, fewer
 
-    soon_s, executors, late_s, fewer = told(apply_s=0.0)
+    soon_s, executors, late_s, fewer = announced_end(apply_s=0.0)
     assert soon_s < late_s
     assert executors > fewer
-    assert told(apply_s=30.0)[0] == pytest.approx(soon_s + 30, abs=1)
+    assert announced_end(apply_s=30.0)[0] == pytest.approx(soon_s + 30, abs=1)
 
 
 def test_trouble_that_is_there_goes_first() -> None:
@@ -141,8 +143,8 @@ LATE = Diagnosis(SLO_UNMET, "", 0.8, symptoms=(Symptom(SLO_VIOLATION, "", 0.5),)
 def held(gives_way: GivesWay, **objective: float) -> tuple[list[Proposal], str]:
     """What is proposed once the latency is missed, and what it says."""
     view = replace(batches(), objective=Objective(latency_p95_s=8.0, **objective))
-    found = list(RetuneResolver(gives_way=gives_way).resolve(view, [LATE]))
-    return found, " ".join(p.message or (p.prediction.text if p.prediction else "") for p in found)
+    proposals = list(RetuneResolver(gives_way=gives_way).resolve(view, [LATE]))
+    return proposals, " ".join(p.message or (p.prediction.text if p.prediction else "") for p in proposals)
 
 
 def test_a_throughput_objective_is_planned_for_together_with_the_latency() -> None:
@@ -156,13 +158,13 @@ def test_what_gives_way_is_said() -> None:
     needed = alone.patch.values[EXECUTORS_KNOB]
     assert "the cost limit of 7" not in text
 
-    (closest, told), _ = held("latency", throughput_per_s=3_000.0, cost_limit=7.0)
+    (closest, alert), _ = held("latency", throughput_per_s=3_000.0, cost_limit=7.0)
     assert closest.patch.values == {EXECUTORS_KNOB: 7}
-    assert told.kind == ALERT
-    said = f"the cost limit of 7 does not allow the latency: {needed:g} instances would meet it"
+    assert alert.kind == ALERT
+    sentence = f"the cost limit of 7 does not allow the latency: {needed:g} instances would meet it"
     assert closest.prediction is not None
-    assert closest.prediction.text.endswith(said)
-    assert said in told.message
+    assert closest.prediction.text.endswith(sentence)
+    assert sentence in alert.message
 
     (dearer,), text = held("cost", throughput_per_s=3_000.0, cost_limit=7.0)
     assert dearer.patch.values[EXECUTORS_KNOB] == needed
@@ -170,9 +172,9 @@ def test_what_gives_way_is_said() -> None:
 
 
 def test_a_throughput_that_gives_way_is_held_as_far_as_rows_arrive() -> None:
-    wanted = Objective(latency_p95_s=8.0, throughput_per_s=3_000.0, cost_limit=8.0)
+    objective = Objective(latency_p95_s=8.0, throughput_per_s=3_000.0, cost_limit=8.0)
     ahead = Diagnosis(RISE_AHEAD, "count", 0.9, rise(1_500.0))
-    (proposal,) = RetuneResolver(gives_way="throughput").resolve(replace(batches(), objective=wanted), [ahead])
+    (proposal,) = RetuneResolver(gives_way="throughput").resolve(replace(batches(), objective=objective), [ahead])
     assert EXECUTORS < proposal.patch.values[EXECUTORS_KNOB] <= 8
     assert proposal.prediction is not None
     assert proposal.prediction.text.startswith("for 1,500 rows/s")

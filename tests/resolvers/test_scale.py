@@ -212,11 +212,11 @@ def test_a_model_that_was_wrong_does_not_size_what_is_given_back(
 ) -> None:
     """Four of which one would do go down to three, by the paper's step, and not below what the objective needs."""
     view = replace(stage(20.0, objective=Objective(throughput_per_s=throughput_per_s)), trust=DOUBTED)
-    found = down(view)
+    proposals = down(view)
 
-    assert [p.patch.values for p in found] == ([{SPLIT: left}] if left else [])
-    told = "past predictions for it were off by 146%, and largest_error allows 65%, so it shrinks by a fixed step"
-    assert all(p.prediction and told in p.prediction.text for p in found)
+    assert [p.patch.values for p in proposals] == ([{SPLIT: left}] if left else [])
+    reason = "past predictions for it were off by 146%, and largest_error allows 65%, so it shrinks by a fixed step"
+    assert all(p.prediction and reason in p.prediction.text for p in proposals)
 
 
 @pytest.mark.parametrize(("allowed", "left"), [("50 %", 3), ("200 %", 1)])
@@ -249,10 +249,10 @@ def test_an_objective_missed_without_pressure_is_a_reason_to_grow_where_the_mode
 def test_an_objective_that_stays_missed_is_reported() -> None:
     late = Diagnosis(SLO_UNMET)
     since = {(SLO_UNMET, ""): 0.0}
-    told = Alert(frozenset({SLO_UNMET}), patience_s=100.0)
+    resolver = Alert(frozenset({SLO_UNMET}), patience_s=100.0)
 
-    assert list(told.resolve(replace(stage(350.0), now_s=99.0, standing_since_s=since), [late])) == []
-    (alert,) = told.resolve(replace(stage(350.0), now_s=100.0, standing_since_s=since), [late])
+    assert list(resolver.resolve(replace(stage(350.0), now_s=99.0, standing_since_s=since), [late])) == []
+    (alert,) = resolver.resolve(replace(stage(350.0), now_s=100.0, standing_since_s=since), [late])
     assert alert.message.startswith("The objective is not met at the application")
 
 

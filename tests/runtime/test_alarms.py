@@ -28,18 +28,18 @@ def hold(tmp_path: Path) -> Iterator[ApplicationHold]:
 
 
 def test_an_alarm_is_reported_and_is_an_alert_in_the_log_of_every_query(tmp_path: Path, hold: ApplicationHold) -> None:
-    told: list[str] = []
-    alarm = alarm_of(hold, told.append, "app/clicks", "app/orders")
+    messages: list[str] = []
+    alarm = alarm_of(hold, messages.append, "app/clicks", "app/orders")
     alarm.ring(NO_MANAGER, "it has ended again")
     alarm.ring(QUERY_STOPPED, "query clicks: no disk")
-    assert told[0] == (
+    assert messages[0] == (
         "The manager failed too often (it has ended again). "
         "What to do: look for errors in the output of the driver, and restart the application."
     )
     store = SqliteStore(tmp_path / "log.sqlite")
     for run in ("app/clicks", "app/orders"):
         records = store.records(run)
-        assert [record.text for record in records] == told
+        assert [record.text for record in records] == messages
         assert [record.content_as(AlertContent) for record in records] == [
             AlertContent(NO_MANAGER),
             AlertContent(QUERY_STOPPED),
@@ -56,11 +56,11 @@ def test_the_webhook_hears_an_alarm(tmp_path: Path, hold: ApplicationHold) -> No
 
 def test_a_log_that_cannot_be_written_is_reported_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "log.sqlite").write_text("not a log" * 1_000)
-    told: list[str] = []
-    alarm = Alarm(lambda: SqliteStore(tmp_path / "log.sqlite"), ("app/clicks",), told.append)
+    messages: list[str] = []
+    alarm = Alarm(lambda: SqliteStore(tmp_path / "log.sqlite"), ("app/clicks",), messages.append)
     alarm.ring(NO_MANAGER, "it has ended again")
-    assert told[0].startswith("The manager failed too often")
-    assert told[1].startswith("the alert is not in the log: ")
+    assert messages[0].startswith("The manager failed too often")
+    assert messages[1].startswith("the alert is not in the log: ")
 
 
 def test_a_manager_that_was_replaced_writes_no_alert(tmp_path: Path, hold: ApplicationHold) -> None:
@@ -69,8 +69,8 @@ def test_a_manager_that_was_replaced_writes_no_alert(tmp_path: Path, hold: Appli
     holder = table.holder(identity)
     while not table.take(identity, replace(holder, token="another"), instead_of=holder):  # it beats meanwhile
         holder = table.holder(identity)
-    told: list[str] = []
-    alarm_of(hold, told.append, "app/clicks").ring(NO_MANAGER, "it has ended again")
-    assert told[1].startswith("the alert is not in the log: LeaseLostError")
+    messages: list[str] = []
+    alarm_of(hold, messages.append, "app/clicks").ring(NO_MANAGER, "it has ended again")
+    assert messages[1].startswith("the alert is not in the log: LeaseLostError")
     assert store.records("app/clicks") == []
     store.close()

@@ -33,8 +33,8 @@ def test_a_batch_is_written_with_what_is_known_of_it() -> None:
 
 def test_phases_state_and_watermark_are_written_where_they_are_known() -> None:
     states = {"1": StateSample("dedupe", rows=4e5), "2": StateSample("count", rows=6e5, memory_bytes=1e9)}
-    known = replace(DIGEST, watermark_gap_s=12.0, states=states, phases_s={"addBatch": 1.0, "walCommit": NAN})
-    (record,) = Samples().new(State(history=(known,)))
+    digest = replace(DIGEST, watermark_gap_s=12.0, states=states, phases_s={"addBatch": 1.0, "walCommit": NAN})
+    (record,) = Samples().new(State(history=(digest,)))
     assert (record.body["watermark_gap_s"], record.body["state_rows"]) == (12.0, 1e6)
     assert record.body["phases_s"] == {"addBatch": 1.0, "walCommit": None}
     assert "state_bytes" not in record.body

@@ -51,15 +51,15 @@ def end(_: int) -> None:
 
 
 def test_a_manager_that_fails_is_reported_and_counted_and_harms_nobody_else() -> None:
-    told: list[str] = []
+    messages: list[str] = []
     failing, healthy = Worker(fail), Worker()
-    loop = loop_of(failing, healthy, complain=told.append)
+    loop = loop_of(failing, healthy, complain=messages.append)
     loop.start()
     until(lambda: healthy.rounds >= 3)
     loop.stop()
     loop.thread.join(LIMIT_S)
     assert loop.failures == failing.rounds >= 3
-    assert told[0] == "ValueError: this cannot be (fail, failure 1); the queries keep running"
+    assert messages[0] == "ValueError: this cannot be (fail, failure 1); the queries keep running"
 
 
 def test_managers_that_cannot_be_made_yet_are_made_later() -> None:
@@ -72,12 +72,12 @@ def test_managers_that_cannot_be_made_yet_are_made_later() -> None:
             raise OSError("the log is locked")
         return cast(Sequence[Manager], [worker])
 
-    told: list[str] = []
-    loop = Loop(make, told.append, INTERVAL_S)
+    messages: list[str] = []
+    loop = Loop(make, messages.append, INTERVAL_S)
     loop.start()
     until(lambda: worker.rounds >= 1)
     loop.stop()
-    assert len(told) == 2
+    assert len(messages) == 2
     assert worker.started == 1
 
 
@@ -94,11 +94,11 @@ def test_a_loop_that_stops_while_it_tries_to_begin_ends() -> None:
 
 
 def test_a_thread_that_ends_too_often_within_an_hour_is_reported_to_a_person_and_replaced_later() -> None:
-    told: list[str] = []
+    messages: list[str] = []
     alerts: list[str] = []
     hours = [0.0]
     keeper = LoopKeeper(
-        lambda: loop_of(Worker(end)), told.append, alerts.append, most_lives=3, clock=lambda: 3600.0 * hours[0]
+        lambda: loop_of(Worker(end)), messages.append, alerts.append, most_lives=3, clock=lambda: 3600.0 * hours[0]
     )
     keeper.start()
 
@@ -108,25 +108,25 @@ def test_a_thread_that_ends_too_often_within_an_hour_is_reported_to_a_person_and
     for _ in range(4):
         until(ended)
         keeper.check()
-    assert told == ["the manager has ended; a new one takes over"] * 2
+    assert messages == ["the manager has ended; a new one takes over"] * 2
     assert alerts == ["the manager has ended again, after 3 starts within 60 min; the queries keep running without it"]
     hours[0] = 1.1
     keeper.check()
-    assert len(told) == 3
+    assert len(messages) == 3
     assert len(alerts) == 1
 
 
 def test_hangs_that_are_weeks_apart_never_use_up_the_starts() -> None:
-    told: list[str] = []
+    messages: list[str] = []
     alerts: list[str] = []
     days = [0.0]
-    keeper = LoopKeeper(lambda: loop_of(Worker(end)), told.append, alerts.append, clock=lambda: 86_400.0 * days[0])
+    keeper = LoopKeeper(lambda: loop_of(Worker(end)), messages.append, alerts.append, clock=lambda: 86_400.0 * days[0])
     keeper.start()
     for _ in range(20):
         until(lambda: not keeper.loop.thread.is_alive())
         keeper.check()
         days[0] += 7.0
-    assert (len(told), alerts) == (20, [])
+    assert (len(messages), alerts) == (20, [])
 
 
 def test_no_more_threads_are_left_hanging_than_may_start_however_long_that_takes() -> None:
@@ -155,10 +155,10 @@ def test_no_more_threads_are_left_hanging_than_may_start_however_long_that_takes
 
 def test_a_thread_that_hangs_is_replaced_and_does_no_more_rounds_when_it_wakes_up() -> None:
     wake = threading.Event()
-    told: list[str] = []
+    messages: list[str] = []
     hanging, after_it, healthy = Worker(lambda _: assert_true(wake.wait(LIMIT_S))), Worker(), Worker()
     lives = iter([loop_of(hanging, after_it), loop_of(healthy)])
-    keeper = LoopKeeper(lambda: next(lives), told.append, silent_s=0.2)
+    keeper = LoopKeeper(lambda: next(lives), messages.append, silent_s=0.2)
     keeper.start()
     first = keeper.loop
 
@@ -167,7 +167,7 @@ def test_a_thread_that_hangs_is_replaced_and_does_no_more_rounds_when_it_wakes_u
         return keeper.loop is not first
 
     until(replaced)
-    assert told == ["the manager has been silent for 0 s; a new one takes over"]
+    assert messages == ["the manager has been silent for 0 s; a new one takes over"]
     wake.set()
     first.thread.join(LIMIT_S)
     assert (hanging.rounds, after_it.rounds) == (1, 0)
@@ -181,9 +181,9 @@ def assert_true(condition: bool) -> None:
 
 
 def test_a_keeper_that_was_stopped_replaces_nothing() -> None:
-    told: list[str] = []
-    keeper = LoopKeeper(lambda: loop_of(Worker()), told.append, silent_s=0.0)
+    messages: list[str] = []
+    keeper = LoopKeeper(lambda: loop_of(Worker()), messages.append, silent_s=0.0)
     keeper.start()
     keeper.stop()
     keeper.check()
-    assert told == []
+    assert messages == []

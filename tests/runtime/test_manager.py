@@ -74,17 +74,17 @@ class Refusing(Dataflow):
 
 def test_the_intent_is_written_before_the_action_and_the_receipt_after() -> None:
     store = MemoryStore()
-    seen: list[list[str]] = []
+    open_ids: list[list[str]] = []
 
     class Watching(Dataflow):
         def apply(self, command: Apply) -> None:
-            seen.append([record.id for record in store.open_intents("run")])
+            open_ids.append([record.id for record in store.open_intents("run")])
             super().apply(command)
 
     manager = Manager(Watching(SCENARIO), policy(), store, "run")
     manager.start()
     manager.advance(10.0)
-    assert seen == [["a-1"]]
+    assert open_ids == [["a-1"]]
     manager.advance(60.0)
     assert store.open_intents("run") == []
     chain = [record.kind for record in store.chain("run", "a-1")]
@@ -122,11 +122,11 @@ def test_a_notifier_that_fails_does_not_stop_the_loop() -> None:
 
 
 def test_a_person_is_alerted() -> None:
-    told: list[Notify] = []
-    manager = Manager(build_engine(SCENARIO), policy(ALERT), MemoryStore(), "run", on_alert=told.append)
+    alerts: list[Notify] = []
+    manager = Manager(build_engine(SCENARIO), policy(ALERT), MemoryStore(), "run", on_alert=alerts.append)
     manager.start()
     manager.advance(10.0)
-    assert [(alert.component, alert.message) for alert in told] == [("count", "look here")]
+    assert [(alert.component, alert.message) for alert in alerts] == [("count", "look here")]
 
 
 def test_a_new_process_is_still_paused_and_goes_on_counting() -> None:

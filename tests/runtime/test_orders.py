@@ -43,20 +43,20 @@ def managed(log: Path) -> Manager:
 
 def give(log: Path, now_s: float, command: str, **words: object) -> Record:
     """As another process does."""
-    given = order(command, by="alice", now_s=now_s, **words)  # type: ignore[arg-type]
+    record = order(command, by="alice", now_s=now_s, **words)  # type: ignore[arg-type]
     store = SqliteStore(log)
-    store.append(RUN, [given])
+    store.append(RUN, [record])
     store.close()
-    return given
+    return record
 
 
 def test_pause_and_resume_reach_the_loop_with_who_and_why(log: Path) -> None:
     manager = managed(log)
-    asked = give(log, 60.0, "pause", why="deploying")
+    request = give(log, 60.0, "pause", why="deploying")
     manager.advance(70.0)
     assert manager.state.paused == "paused by alice: deploying"
     (answer,) = manager.store.records(RUN, kinds=("operator",))
-    assert asked.id in answer.because
+    assert request.id in answer.because
     assert (answer.body["by"], answer.body["why"]) == ("alice", "deploying")
     give(log, 70.0, "resume")
     manager.advance(80.0)
@@ -65,11 +65,11 @@ def test_pause_and_resume_reach_the_loop_with_who_and_why(log: Path) -> None:
 
 def test_knobs_are_set_by_hand_and_the_effect_is_seen(log: Path) -> None:
     manager = managed(log)
-    asked = give(log, 60.0, "apply", values={"parallelism.count": 5})
+    request = give(log, 60.0, "apply", values={"parallelism.count": 5})
     manager.advance(70.0)
     for now_s in range(80, 400, 10):
         manager.advance(float(now_s))
-    kinds = [record.kind for record in manager.store.chain(RUN, asked.id)]
+    kinds = [record.kind for record in manager.store.chain(RUN, request.id)]
     assert kinds == ["order", "operator", "action", "receipt"]
     assert manager.engine.describe().configuration.as_json()["parallelism.count"] == 5
 
@@ -85,9 +85,9 @@ def test_knobs_are_set_by_hand_and_the_effect_is_seen(log: Path) -> None:
 )
 def test_what_cannot_be_applied_is_answered(log: Path, values: dict[str, float], reason: str) -> None:
     manager = managed(log)
-    asked = give(log, 60.0, "apply", values=values)
+    request = give(log, 60.0, "apply", values=values)
     manager.advance(70.0)
-    answer = manager.store.chain(RUN, asked.id)[-1]
+    answer = manager.store.chain(RUN, request.id)[-1]
     assert answer.kind == "rejection"
     assert reason in answer.text
     assert manager.engine.describe().configuration.as_json()["parallelism.count"] == 2
@@ -96,9 +96,9 @@ def test_what_cannot_be_applied_is_answered(log: Path, values: dict[str, float],
 def test_paused_means_that_nothing_is_applied_by_hand_either(log: Path) -> None:
     manager = managed(log)
     give(log, 60.0, "pause")
-    asked = give(log, 61.0, "apply", values={"parallelism.count": 5})
+    request = give(log, 61.0, "apply", values={"parallelism.count": 5})
     manager.advance(70.0)
-    assert manager.store.chain(RUN, asked.id)[-1].text == "Not done: kill switch: paused by alice"
+    assert manager.store.chain(RUN, request.id)[-1].text == "Not done: kill switch: paused by alice"
 
 
 def test_an_order_is_obeyed_once_also_over_a_restart(log: Path) -> None:
@@ -113,12 +113,12 @@ def test_an_order_is_obeyed_once_also_over_a_restart(log: Path) -> None:
 
 def test_an_order_that_waited_too_long_is_answered_and_not_obeyed(log: Path) -> None:
     managed(log).store.close()
-    asked = give(log, 0.0, "pause")
+    request = give(log, 0.0, "pause")
     late = Manager(build_engine(SCENARIO), Policy("nothing"), SqliteStore(log), RUN)
     late.start()
     late.advance(VALID_S + 60.0)
     assert late.state.paused == ""
-    (_, answer) = late.store.chain(RUN, asked.id)
+    (_, answer) = late.store.chain(RUN, request.id)
     assert answer.text == "Not done: no manager was running to receive the command for 180 s"
 
 

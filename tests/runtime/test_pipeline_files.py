@@ -161,5 +161,5 @@ def test_what_the_file_defines_can_be_sent_to_a_process_that_cannot_import_it(ap
     pipeline_files.send_along(str(app))
     sent = cloudpickle.dumps(sys.modules["app"].double)  # type: ignore[no-untyped-call]
     there = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read())(21))"
-    ran = subprocess.run([sys.executable, "-c", there], input=sent, capture_output=True, check=True, cwd=Path.home())
-    assert ran.stdout == b"42\n"
+    result = subprocess.run([sys.executable, "-c", there], input=sent, capture_output=True, check=True, cwd=Path.home())
+    assert result.stdout == b"42\n"

@@ -16,7 +16,7 @@ from homeostat.runtime.launch import Launch
 APP = """\
 import homeostat as hs
 
-@hs.pipeline(objective=hs.{wanted})
+@hs.pipeline(objective=hs.{objective})
 def words(ctx):
     return None
 """
@@ -34,14 +34,14 @@ def _as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         del sys.modules[name]
 
 
-def launch(directory: Path, wanted: str, **flags: object) -> Launch:
+def launch(directory: Path, pipeline_objective: str, **flags: object) -> Launch:
     app = directory / "app.py"
-    app.write_text(APP.format(wanted=wanted))
+    app.write_text(APP.format(objective=pipeline_objective))
     return Launch(str(app), "local[1]", str(directory), flags={"store": str(directory / "log.sqlite"), **flags})
 
 
 @pytest.mark.parametrize(
-    ("policy", "wanted"),
+    ("policy", "objective"),
     [
         ("throughput", THROUGHPUT),
         ("throughput.paper", THROUGHPUT),
@@ -50,13 +50,13 @@ def launch(directory: Path, wanted: str, **flags: object) -> Launch:
         ("ds2", THROUGHPUT),
     ],
 )
-def test_what_the_pipeline_wants_is_what_the_policy_pursues(policy: str, wanted: str, tmp_path: Path) -> None:
-    config, (pipeline,) = preflight.check(launch(tmp_path, wanted, policy=policy))
+def test_what_the_pipeline_wants_is_what_the_policy_pursues(policy: str, objective: str, tmp_path: Path) -> None:
+    config, (pipeline,) = preflight.check(launch(tmp_path, objective, policy=policy))
     assert (config.policy, pipeline.name) == (policy, "words")
 
 
 @pytest.mark.parametrize(
-    ("policy", "wanted", "line"),
+    ("policy", "objective", "line"),
     [
         (
             "throughput",
@@ -88,9 +88,9 @@ def test_what_the_pipeline_wants_is_what_the_policy_pursues(policy: str, wanted:
         ),
     ],
 )
-def test_a_policy_that_cannot_do_it_is_refused(policy: str, wanted: str, line: str, tmp_path: Path) -> None:
+def test_a_policy_that_cannot_do_it_is_refused(policy: str, objective: str, line: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
-        preflight.check(launch(tmp_path, wanted, policy=policy))
+        preflight.check(launch(tmp_path, objective, policy=policy))
     assert refused.value.line == line
 
 
@@ -101,10 +101,10 @@ def test_an_objective_of_the_settings_wins(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_checked_in_a_process_of_its_own(tmp_path: Path) -> None:
-    wanted = launch(tmp_path, THROUGHPUT)
-    check = [sys.executable, "-m", "homeostat.runtime.preflight", wanted.to_json()]
+    start = launch(tmp_path, THROUGHPUT)
+    check = [sys.executable, "-m", "homeostat.runtime.preflight", start.to_json()]
     assert subprocess.run(check, capture_output=True, check=False).returncode == 0
-    Path(wanted.app).write_text("1 / 0\n")
-    ran = subprocess.run(check, capture_output=True, text=True, check=False)
-    expected = f"homeostat: {wanted.app}:1: importing the file raised ZeroDivisionError: division by zero\n"
-    assert (ran.returncode, ran.stderr) == (2, expected)
+    Path(start.app).write_text("1 / 0\n")
+    result = subprocess.run(check, capture_output=True, text=True, check=False)
+    expected = f"homeostat: {start.app}:1: importing the file raised ZeroDivisionError: division by zero\n"
+    assert (result.returncode, result.stderr) == (2, expected)

@@ -24,9 +24,9 @@ def batch(run_s: list[float], worker: list[int], workers: int = 2, hosts: int = 
 
 
 def matrix_of(*batches: Observation) -> TimeMatrix:
-    found = matrix(batches, "count")
-    assert found is not None
-    return found
+    time_matrix = matrix(batches, "count")
+    assert time_matrix is not None
+    return time_matrix
 
 
 def test_a_slow_worker_is_a_row() -> None:

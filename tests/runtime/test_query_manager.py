@@ -66,19 +66,19 @@ def test_what_arrived_at_each_source_is_read_back_from_the_log(engine: DataflowS
         ComponentSpec("count", inputs=("clicks", "orders"), parallelism=4, rate_per_s=1_000.0),
     )
     scenario = Scenario("two", "two", engine, 900.0, components, WorkloadSpec(rate_per_s=200.0, noise=Noise(0.05)))
-    seen: list[Traffic] = []
+    histories: list[Traffic] = []
 
     def keep(_trace: Trace, state: State, _engine: SimulatedEngine) -> None:
-        seen[:] = [state.traffic]
+        histories[:] = [state.traffic]
 
     store = MemoryStore()
     simulate(scenario, Policy("watch"), store=store, run="x", mode="observe", on_step=keep)
     logged = logged_traffic(store, "x")
     assert set(logged.sources) == {"clicks", "orders"}
     for name, source in logged.sources.items():
-        assert source.per_s == pytest.approx(seen[0].sources[name].per_s)
+        assert source.per_s == pytest.approx(histories[0].sources[name].per_s)
         assert source.per_s == pytest.approx([rate / 2 for rate in logged.per_s], rel=0.01)
-    assert logged.per_s == pytest.approx(seen[0].per_s)
+    assert logged.per_s == pytest.approx(histories[0].per_s)
 
 
 def test_a_log_that_does_not_tell_sources_apart_or_tells_nonsense_is_read() -> None:

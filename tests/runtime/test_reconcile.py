@@ -40,7 +40,7 @@ class Doom:
     at: int = 0
     after: bool = False
     calls: list[str] = field(default_factory=list)
-    given: list[Apply] = field(default_factory=list)
+    commands: list[Apply] = field(default_factory=list)
 
     def __call__(self, name: str, do: Callable[[], T]) -> T:
         self.calls.append(name)
@@ -82,7 +82,7 @@ class MortalEngine:
         return self.doom("wait", lambda: self.engine.wait(until_s))
 
     def apply(self, command: Apply) -> None:
-        self.doom.given.append(command)
+        self.doom.commands.append(command)
         self.doom("apply", lambda: self.engine.apply(command))
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class World:
 
     def manage(self, doom: Doom, until_s: float = END_S) -> bool:
         """Run a manager until then, or until it is killed; whether it lived."""
-        known = set(self.written)
+        old_ids = set(self.written)
         written: list[str] = []
         with closing(MortalStore(self.path, doom, written)) as store:
             engine = MortalEngine(self.engine, doom)
@@ -138,7 +138,7 @@ class World:
                 while engine.now_s < until_s:
                     manager.advance(min(until_s, engine.now_s + 10.0))
                 lived = True
-        assert not known & set(written), "an id was given away twice"
+        assert not old_ids & set(written), "an id was given away twice"
         self.written += written
         return lived
 
@@ -171,7 +171,7 @@ def whole_life(engine: str, trouble: str, path: Path) -> tuple[list[str], Apply,
     """A run that nobody kills: its calls, its first action, and when that took effect."""
     world, doom = World(engine, trouble, path), Doom()
     assert world.manage(doom)
-    first = doom.given[0]
+    first = doom.commands[0]
     with closing(SqliteStore(path, read_only=True)) as log:
         receipt = log.records(RUN, kinds=("receipt",))[0]
     assert receipt.body["applied"]

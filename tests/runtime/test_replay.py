@@ -152,9 +152,9 @@ def test_thinking_when_nothing_happened_changes_nothing(policy: str, engine: str
     steps, _ = recorded(policy, engine)
     again = [each for now_s, events in steps for each in ((now_s, events), (now_s, ()))]
     often = [each for now_s, events in steps for each in ((now_s, events), (now_s + 2.5, ()))]
-    told = orders(replayed(policy, steps)[0])
-    assert orders(replayed(policy, again)[0]) == told
-    assert [order[1:] for order in orders(replayed(policy, often)[0])] == [order[1:] for order in told]
+    expected_orders = orders(replayed(policy, steps)[0])
+    assert orders(replayed(policy, again)[0]) == expected_orders
+    assert [order[1:] for order in orders(replayed(policy, often)[0])] == [order[1:] for order in expected_orders]
 
 
 @pytest.mark.slow

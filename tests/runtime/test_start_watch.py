@@ -11,12 +11,12 @@ LIMIT_S = 30.0
 
 
 def test_what_is_waited_for_is_said_again_at_growing_intervals_until_it_comes() -> None:
-    told: list[str] = []
+    messages: list[str] = []
     three, waiting = threading.Event(), {"words": "Getting offsets from Kafka"}
 
     def say(line: str) -> None:
-        told.append(line)
-        if len(told) == 3:
+        messages.append(line)
+        if len(messages) == 3:
             waiting.clear()
             three.set()
 
@@ -26,8 +26,8 @@ def test_what_is_waited_for_is_said_again_at_growing_intervals_until_it_comes() 
         watch._thread.join(LIMIT_S)
         assert not watch._thread.is_alive(), "it ends by itself once nothing is waited for"
     line = re.compile(r"query words has not finished a batch after \d+ s; Spark says: Getting offsets from Kafka")
-    assert len(told) == 3
-    assert all(line.fullmatch(each) for each in told)
+    assert len(messages) == 3
+    assert all(line.fullmatch(each) for each in messages)
 
 
 def test_it_speaks_within_ten_seconds() -> None:
@@ -35,14 +35,14 @@ def test_it_speaks_within_ten_seconds() -> None:
 
 
 def test_it_says_nothing_once_it_is_closed_or_spark_is_gone() -> None:
-    told: list[str] = []
+    messages: list[str] = []
 
-    def gone() -> dict[str, str]:
+    def driver_that_ended() -> dict[str, str]:
         raise ConnectionError("the driver has ended")
 
-    with StartWatch(gone, told.append, first_s=0.01) as watch:
+    with StartWatch(driver_that_ended, messages.append, first_s=0.01) as watch:
         watch._thread.join(LIMIT_S)
-    with StartWatch(lambda: {"words": "Initializing"}, told.append) as watch:
+    with StartWatch(lambda: {"words": "Initializing"}, messages.append) as watch:
         pass
     watch._thread.join(LIMIT_S)
-    assert told == []
+    assert messages == []

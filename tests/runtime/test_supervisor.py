@@ -88,12 +88,12 @@ class Stage:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def supervisor(self, *script: str, for_s: float | None = None) -> Supervisor:
         (self.directory / "script").write_text("\n".join(script))
         launch = Launch("app.py", "local[1]", str(self.directory), for_s=for_s)
-        return Supervisor(launch, workers=1, cores=1, say=self.said.append)
+        return Supervisor(launch, workers=1, cores=1, say=self.messages.append)
 
     @property
     def lives(self) -> list[str]:
@@ -117,7 +117,7 @@ def test_a_driver_that_ends_in_order_ends_the_run(stage: Stage) -> None:
 def test_a_driver_that_never_came_up_and_says_why_is_not_tried_again(stage: Stage) -> None:
     assert stage.supervisor("2").run() == 2
     assert len(stage.lives) == 1
-    assert stage.said == []
+    assert stage.messages == []
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_a_driver_that_is_killed_is_started_again_up_or_not(stage: Stage) -> Non
     running = stage.supervisor("up killed", "killed", "2", "up 0")
     assert running.run() == 0
     assert running.restarts == 3
-    assert stage.said == [
+    assert stage.messages == [
         "the driver ended with code -9; restarting it (restart 1)",
         "the driver ended with code -9; restarting it (restart 2)",
         "the driver ended with code 2; restarting it (restart 3)",
@@ -174,16 +174,16 @@ def test_the_time_given_to_the_run_goes_on_while_drivers_die(stage: Stage) -> No
 @pytest.mark.slow
 def test_all_that_a_driver_started_is_gone_before_the_next_one_starts(stage: Stage) -> None:
     running = stage.supervisor("deaf up killed", "up waits")
-    seen: list[bool] = []
+    child_runs: list[bool] = []
 
     def look() -> None:
         if len(stage.lives if (stage.directory / "lives").exists() else []) == 2:
-            seen.append(runs(int((stage.directory / "child").read_text())))
+            child_runs.append(runs(int((stage.directory / "child").read_text())))
             running.stop()
 
     running.run(look)
-    assert seen
-    assert not any(seen)
+    assert child_runs
+    assert not any(child_runs)
 
 
 def test_a_stop_that_is_asked_for_ends_the_driver(stage: Stage) -> None:
@@ -202,8 +202,8 @@ def test_an_interrupt_stops_in_order(stage: Stage, number: signal.Signals) -> No
     running = stage.supervisor("up waits")
 
     def once_up() -> None:
-        if (stage.directory / STARTED).exists() and len(stage.said) == 0:
-            stage.said.append("interrupted")
+        if (stage.directory / STARTED).exists() and len(stage.messages) == 0:
+            stage.messages.append("interrupted")
             os.kill(os.getpid(), number)
 
     assert running.run(once_up) == 130
@@ -286,9 +286,9 @@ def test_a_lost_worker_is_reported_and_a_lost_master_starts_cluster_and_driver_a
 ) -> None:
     monkeypatch.setattr(supervisor, "EmbeddedCluster", StandInCluster)
     (stage.directory / "script").write_text("up waits\nup 0")
-    running = Supervisor(Launch("app.py", "", str(stage.directory)), workers=1, cores=1, say=stage.said.append)
+    running = Supervisor(Launch("app.py", "", str(stage.directory)), workers=1, cores=1, say=stage.messages.append)
     assert running.run() == 0
-    assert stage.said[1:] == [
+    assert stage.messages[1:] == [
         "the Spark worker on 127.0.0.2 ended; it was started again",
         "the Spark master ended with code -9; restarting everything (restart 1)",
     ]

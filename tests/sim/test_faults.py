@@ -71,25 +71,25 @@ def test_slow_hosts_and_stuck_sinks() -> None:
 
 def test_a_gap_loses_its_share_of_the_measurements_and_nothing_else() -> None:
     faults = Faults((FaultSpec("metric-gap", share=0.3),))
-    seen = faults.garble(OBSERVATION, 60.0, stream(1, "metrics"))
-    lost = np.isnan(columns(seen.tasks["count"]))
+    observation = faults.garble(OBSERVATION, 60.0, stream(1, "metrics"))
+    lost = np.isnan(columns(observation.tasks["count"]))
     assert lost.mean() == pytest.approx(0.3, abs=0.04)
-    assert (columns(seen.tasks["count"])[~lost] == columns(OBSERVATION.tasks["count"])[~lost]).all()
-    assert replace(seen, flows=(), tasks={}) == replace(OBSERVATION, flows=(), tasks={})
-    assert (seen.tasks["count"].worker == OBSERVATION.tasks["count"].worker).all()
+    assert (columns(observation.tasks["count"])[~lost] == columns(OBSERVATION.tasks["count"])[~lost]).all()
+    assert replace(observation, flows=(), tasks={}) == replace(OBSERVATION, flows=(), tasks={})
+    assert (observation.tasks["count"].worker == OBSERVATION.tasks["count"].worker).all()
     assert not np.isnan(columns(OBSERVATION.tasks["count"])).any()
 
 
 def test_a_whole_gap_hides_the_flows_too() -> None:
-    seen = Faults((FaultSpec("metric-gap", share=1.0),)).garble(OBSERVATION, 60.0, stream(1))
-    flow = seen.flows[0]
+    observation = Faults((FaultSpec("metric-gap", share=1.0),)).garble(OBSERVATION, 60.0, stream(1))
+    flow = observation.flows[0]
     assert np.isnan([flow.rows, flow.arrival_per_s, flow.pending_rows, flow.phases_s["commit"]]).all()
     assert flow.source == "lines"
 
 
 def test_garbage_is_nonsense_in_every_way() -> None:
-    seen = Faults((FaultSpec("garbage-metrics", share=1.0),)).garble(OBSERVATION, 60.0, stream(1))
-    values = columns(seen.tasks["split"])
+    observation = Faults((FaultSpec("garbage-metrics", share=1.0),)).garble(OBSERVATION, 60.0, stream(1))
+    values = columns(observation.tasks["split"])
     assert np.isnan(values).any()
     assert np.isposinf(values).any()
     assert (values < 0).any()
@@ -98,10 +98,10 @@ def test_garbage_is_nonsense_in_every_way() -> None:
 
 
 def test_a_gap_can_concern_one_component() -> None:
-    seen = Faults((FaultSpec("metric-gap", share=1.0, component="count"),)).garble(OBSERVATION, 60.0, stream(1))
-    assert np.isnan(columns(seen.tasks["count"])).all()
-    assert seen.tasks["split"] is OBSERVATION.tasks["split"]
-    assert seen.flows == OBSERVATION.flows
+    observation = Faults((FaultSpec("metric-gap", share=1.0, component="count"),)).garble(OBSERVATION, 60.0, stream(1))
+    assert np.isnan(columns(observation.tasks["count"])).all()
+    assert observation.tasks["split"] is OBSERVATION.tasks["split"]
+    assert observation.flows == OBSERVATION.flows
 
 
 def test_measurements_are_untouched_while_nothing_is_wrong_with_them() -> None:

@@ -68,10 +68,10 @@ def test_two_queries_share_the_application(
     application = Application(pipelines, tmp_path / "kept", remember=remembered.append)
     assert application.wanted_executors == 2
     application.open(spark)
-    heard: dict[str, list[Event]] = {"left": [], "right": []}
+    events: dict[str, list[Event]] = {"left": [], "right": []}
     try:
         application.start()
-        engines = {name: application.engine(name) for name in heard}
+        engines = {name: application.engine(name) for name in events}
         observed = {name: engine.describe().configuration for name, engine in engines.items()}
         assert {name: each[EXECUTORS_KNOB] for name, each in observed.items()} == {"left": 1, "right": 1}
         assert Knob(STATE_PARTITIONS, "right") not in observed["left"].values
@@ -83,8 +83,8 @@ def test_two_queries_share_the_application(
         engines["right"].apply(command(engines["right"], "a-1", Patch({EXECUTORS_KNOB: 3})))
 
         def receipts(name: str) -> list[Receipt]:
-            heard[name] += engines[name].wait(time.time())
-            return [event for event in heard[name] if isinstance(event, Receipt)]
+            events[name] += engines[name].wait(time.time())
+            return [event for event in events[name] if isinstance(event, Receipt)]
 
         wait_until(lambda: bool(receipts("left") and receipts("right")), "both are answered")
         (left,), (right,) = receipts("left"), receipts("right")
@@ -98,8 +98,8 @@ def test_two_queries_share_the_application(
         engine = application.engine("left")
         with pytest.raises(FencedError, match="another manager has taken over"):
             engines["left"].apply(command(engine, "a-2", Patch({EXECUTORS_KNOB: 1})))
-        before = {name: application.queries[name].batches() for name in heard}
-        wait_until(lambda: all(application.queries[name].batches() > before[name] + 1 for name in heard), "they go on")
+        before = {name: application.queries[name].batches() for name in events}
+        wait_until(lambda: all(application.queries[name].batches() > before[name] + 1 for name in events), "they go on")
     finally:
         application.stop(session=False)
     assert differences("left", tmp_path) == []

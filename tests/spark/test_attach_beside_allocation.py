@@ -55,14 +55,14 @@ attached = hs.attach(spark, hs.Provisioning(), config=HOME / "homeostat.toml", d
 inner, threads = spark.sparkContext._jsc.sc(), spark.sparkContext._jvm.java.lang.Thread
 while (HOME / "run").exists():
     names = [str(thread.getName()) for thread in threads.getAllStackTraces().keySet()]
-    told = {{
+    status = {{
         "executors": inner.statusStore().executorList(True).size() - 1,
         "allocates": any(name.startswith("spark-dynamic-executor-allocation") for name in names),
         "steers": attached.steers,
         "looked_after": attached.running,
     }}
-    (HOME / "told.new").write_text(json.dumps(told))
-    (HOME / "told.new").replace(HOME / "told")
+    (HOME / "status.new").write_text(json.dumps(status))
+    (HOME / "status.new").replace(HOME / "status")
     time.sleep(0.2)
 attached.stop()
 for query in spark.streams.active:
@@ -73,21 +73,21 @@ spark.stop()
 
 @contextmanager
 def application(home: Path, master: str) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Somebody else's, in a process of its own; what it tells of itself."""
+    """Start the application of somebody else in its own process. Yield a function that reads its reported status."""
     (home / "homeostat.toml").write_text(f'store = "{home / "log.sqlite"}"\n')
     (home / "app.py").write_text(APP.format(home=str(home), master=master))
     (home / "run").touch()
-    with (home / "said").open("wb") as said:
-        process = subprocess.Popen([sys.executable, str(home / "app.py")], cwd=home, stdout=said, stderr=said)
+    with (home / "output").open("wb") as output:
+        process = subprocess.Popen([sys.executable, str(home / "app.py")], cwd=home, stdout=output, stderr=output)
 
-    def told() -> dict[str, Any]:
-        assert process.poll() is None, (home / "said").read_text()
-        return dict(json.loads((home / "told").read_text())) if (home / "told").exists() else {}
+    def status() -> dict[str, Any]:
+        assert process.poll() is None, (home / "output").read_text()
+        return dict(json.loads((home / "status").read_text())) if (home / "status").exists() else {}
 
     try:
-        yield told
+        yield status
         (home / "run").unlink()
-        assert process.wait(LIMIT_S) == 0, (home / "said").read_text()
+        assert process.wait(LIMIT_S) == 0, (home / "output").read_text()
     finally:
         process.kill()
         process.wait()
@@ -105,15 +105,15 @@ def records(home: Path, *kinds: str) -> list[Record]:
 def test_executors_are_sparks_until_the_first_action_and_then_no_longer(
     cluster: EmbeddedCluster, homeostat: Homeostat, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    with application(tmp_path, cluster.master_url) as told:
+    with application(tmp_path, cluster.master_url) as status:
 
-        def is_so(**wanted: Any) -> bool:
-            now = told()
-            return bool(now) and wanted.items() <= now.items()
+        def is_so(**values: Any) -> bool:
+            now = status()
+            return bool(now) and values.items() <= now.items()
 
         def another_batch() -> None:
-            seen = len(records(tmp_path, "batch"))
-            wait_until(lambda: len(records(tmp_path, "batch")) > seen + 3, "it goes on")
+            batch_count = len(records(tmp_path, "batch"))
+            wait_until(lambda: len(records(tmp_path, "batch")) > batch_count + 3, "it goes on")
 
         wait_until(lambda: is_so(looked_after=True, executors=1), "it is looked after")
         wait_until(lambda: (tmp_path / "log.sqlite").exists() and bool(records(tmp_path, "batch")), "batches are seen")

@@ -37,8 +37,8 @@ def running(home: Path) -> Iterator[str]:
     """`homeostat run` on Spark in a process of its own, and the address that it prints."""
     app = write_app(home / "app.py", specification(PROFILE, home / "ledger", wait_ms=0.1, trigger_s=1.0))
     where = ("--master", "local[2]", "--directory", str(home / "kept"), "--store", str(home / "log.sqlite"))
-    said = home / "said"
-    with said.open("wb") as output:
+    output_file = home / "output"
+    with output_file.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "homeostat.cli.main", "run", str(app), "--mode", "regulate", *where],
             env={**os.environ, "XDG_STATE_HOME": str(home / "state")},
@@ -48,11 +48,11 @@ def running(home: Path) -> Iterator[str]:
             stderr=output,
         )
     try:
-        until(lambda: process.poll() is not None or "dashboard at" in said.read_text(), "the address is told")
-        assert process.poll() is None, said.read_text()
-        yield said.read_text().split("dashboard at ")[1].split()[0]
+        until(lambda: process.poll() is not None or "dashboard at" in output_file.read_text(), "the address is told")
+        assert process.poll() is None, output_file.read_text()
+        yield output_file.read_text().split("dashboard at ")[1].split()[0]
         process.send_signal(signal.SIGINT)
-        assert process.wait(LIMIT_S) == INTERRUPTED, said.read_text()
+        assert process.wait(LIMIT_S) == INTERRUPTED, output_file.read_text()
     finally:
         process.kill()
         process.wait()
@@ -102,8 +102,8 @@ def test_its_page_fills_and_an_action_shows_within_two_seconds(browser: Browser,
         expect(page.locator("#live")).to_have_text("Live")
         store = SqliteStore(tmp_path / "log.sqlite", read_only=True)
         until(lambda: bool(store.records(RUN, kinds=("action",))), "the order is obeyed")
-        told = page.locator("details.kind-action summary").first
-        expect(told).to_contain_text("By-hand: trigger_s.wordcount 1 → 2", timeout=SOON_MS)
+        summary = page.locator("details.kind-action summary").first
+        expect(summary).to_contain_text("By-hand: trigger_s.wordcount 1 → 2", timeout=SOON_MS)
         until(lambda: bool(store.records(RUN, kinds=("receipt",))), "its effect is seen")
         page.close()
     (receipt,) = store.records(RUN, kinds=("receipt",))

@@ -112,9 +112,9 @@ class Regulated:
             flags={"mode": "regulate", "policy": "wanting:policy", "store": str(self.log)},
             room=6,
         )
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.killed: list[int] = []
-        self.supervisor = Supervisor(launch, workers=1, cores=1, say=self.said.append, log=home / "driver.log")
+        self.supervisor = Supervisor(launch, workers=1, cores=1, say=self.messages.append, log=home / "driver.log")
 
     def records(self, *kinds: str) -> list[Record]:
         try:
@@ -136,8 +136,8 @@ class Regulated:
     @property
     def up(self) -> dict[str, Any] | None:
         """What the driver that runs now says of itself."""
-        told = read_json(self.directory / STARTED)
-        return told if told and told["process"] == self.supervisor.driver_pid not in self.killed else None
+        start = read_json(self.directory / STARTED)
+        return start if start and start["process"] == self.supervisor.driver_pid not in self.killed else None
 
     @property
     def knobs(self) -> Any:
@@ -152,7 +152,7 @@ class Regulated:
         limit_s = time.monotonic() + LIMIT_S
 
         def each_moment() -> None:
-            assert time.monotonic() < limit_s, f"{self.said} {(self.home / 'driver.log').read_text()}"
+            assert time.monotonic() < limit_s, f"{self.messages} {(self.home / 'driver.log').read_text()}"
             if left and left[0]():
                 left.pop(0)
             if not left:
@@ -218,7 +218,7 @@ def settled(regulated: Regulated, cluster: EmbeddedCluster) -> Callable[[], bool
 
 
 def assert_recovered(regulated: Regulated) -> None:
-    assert len(regulated.said) == regulated.supervisor.restarts == len(regulated.killed)
+    assert len(regulated.messages) == regulated.supervisor.restarts == len(regulated.killed)
     actions = [action.id for action in regulated.records("action")]
     receipts = {receipt.because[0]: receipt for receipt in regulated.records("receipt")}
     assert set(receipts) == set(actions)
@@ -260,17 +260,17 @@ def test_a_manager_may_fail_hang_or_end_and_the_query_goes_on(
     config = configuration.load(None, flags=flags)
     application = Application([pipeline_of(spec)], tmp_path / "kept")
     run = application.run_name(NAME)
-    told: list[str] = []
+    messages: list[str] = []
 
     def managers() -> Sequence[Manager]:
         store = SqliteStore(config.store)
-        return [manager(pipeline, config, application, store, told.append) for pipeline in application.pipelines]
+        return [manager(pipeline, config, application, store, messages.append) for pipeline in application.pipelines]
 
     def failures() -> list[str]:
         return [record.text for record in log.records(run, kinds=["failure"])]
 
     application.open(spark)
-    keeper = LoopKeeper(lambda: Loop(managers, told.append, 0.2), told.append, silent_s=3.0)
+    keeper = LoopKeeper(lambda: Loop(managers, messages.append, 0.2), messages.append, silent_s=3.0)
     try:
         application.start()
         running = application.queries[NAME].query
@@ -283,8 +283,8 @@ def test_a_manager_may_fail_hang_or_end_and_the_query_goes_on(
             return len(log.records(run, kinds=["batch"]))
 
         def goes_on() -> None:
-            seen = batches()
-            wait_until(lambda: batches() >= seen + 2, "batches are seen")
+            batch_count = batches()
+            wait_until(lambda: batches() >= batch_count + 2, "batches are seen")
             assert str(running.runId) == str(application.queries[NAME].query.runId)  # type: ignore[union-attr]
 
         goes_on()
@@ -298,8 +298,8 @@ def test_a_manager_may_fail_hang_or_end_and_the_query_goes_on(
         moody.mood = "ends"
         wait_until(lambda: not first.thread.is_alive(), "the thread has ended")
         keeper.check()
-        assert any(line.startswith("EndedError: ") for line in told)
-        assert "the manager has ended; a new one takes over" in told
+        assert any(line.startswith("EndedError: ") for line in messages)
+        assert "the manager has ended; a new one takes over" in messages
         goes_on()
 
         second = keeper.loop
@@ -312,7 +312,7 @@ def test_a_manager_may_fail_hang_or_end_and_the_query_goes_on(
             return keeper.loop is not second
 
         wait_until(replaced, "it is noticed")
-        assert any("the manager has been silent for" in line for line in told)
+        assert any("the manager has been silent for" in line for line in messages)
         goes_on()
         written = len(log.records(run))
         moody.wake.set()
@@ -343,8 +343,8 @@ def test_a_sink_that_hangs_is_reported_and_nothing_is_lost(spark: SparkSession, 
         return bool(stuck(trial)) and len([r for r in trial.records("batch") if r.at_s > stuck(trial)[0].at_s]) >= 3
 
     result = trial.run(400.0, [Moment(10.0, lambda _: hang.touch())], until=recovered, each=let_go)
-    (told,) = stuck(trial)
-    assert "has been running for" in told.text
+    (symptom,) = stuck(trial)
+    assert "has been running for" in symptom.text
     assert "external-bound" in result.causes()
     assert any(record.text == "measurements arrive again" for record in result.of("symptom"))
     assert result.differences == ()

@@ -44,8 +44,8 @@ QUICK = {"loop": {"settle": "20 s"}, "guards": {"cooldown": "4 s", "cooldown_shr
 
 def crowded_keys(spark: SparkSession) -> list[int]:
     """Numbers whose hash puts them on the first two of eight partitions."""
-    found = spark.range(10_000).where(f"pmod(hash(id), {PARTITIONS}) < {CROWDED}").limit(KEYS).collect()
-    return [int(row["id"]) for row in found]
+    rows = spark.range(10_000).where(f"pmod(hash(id), {PARTITIONS}) < {CROWDED}").limit(KEYS).collect()
+    return [int(row["id"]) for row in rows]
 
 
 def waiting(seconds: float) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:

@@ -66,7 +66,7 @@ class Copying:
         self.topics.write(SOURCE, values, partition=partition)
         self.written += values
 
-    def said(self, *words: str) -> bool:
+    def has_line_with(self, *words: str) -> bool:
         return any(all(word in line for word in words) for line in self.output.read_text().splitlines())
 
     def is_copied(self) -> bool:
@@ -102,7 +102,9 @@ def test_a_broker_that_stops_and_a_topic_that_grows_cost_no_row(copying: Copying
     wait_until(copying.is_copied, "the first rows are copied")
     wait_until(lambda: (copying.home / "kept" / "capabilities.json").exists(), "it is managed")
     copying.broker.stop()
-    wait_until(lambda: copying.said("source-unreachable", "no answer for", "check that the brokers run"), "an alert")
+    wait_until(
+        lambda: copying.has_line_with("source-unreachable", "no answer for", "check that the brokers run"), "an alert"
+    )
     copying.broker.start()
     copying.write(500)
     wait_until(copying.is_copied, "the rows after the outage are copied")
@@ -118,7 +120,7 @@ def test_a_broker_that_is_down_at_the_start_is_named_and_waited_for(copying: Cop
     copying.write(100)
     copying.broker.stop()
     copying.run()
-    wait_until(lambda: copying.said("has not answered for"), "it says what it waits for")
+    wait_until(lambda: copying.has_line_with("has not answered for"), "it says what it waits for")
     copying.broker.start()
     wait_until(copying.is_copied, "the rows are copied once the broker is up")
     assert copying.differences() == []
@@ -143,7 +145,7 @@ def test_a_topic_that_is_deleted_is_named_with_what_to_do(copying: Copying, wait
     copying.run()
     wait_until(copying.is_copied, "the rows are copied")
     copying.topics.delete(SOURCE)
-    wait_until(lambda: copying.said("source-gone", "orders does not exist", "create the topic"), "an alert")
+    wait_until(lambda: copying.has_line_with("source-gone", "orders does not exist", "create the topic"), "an alert")
     assert copying.differences() == []
 
 
@@ -160,7 +162,7 @@ def test_rows_that_expire_before_they_are_read_are_named(copying: Copying, wait_
         copying.write(2_000)
         end = copying.topics.ends(SOURCE)[0]
         copying.topics.delete_rows(SOURCE, 0, end)
-        return copying.said("rows-expired", "retention.ms")
+        return copying.has_line_with("rows-expired", "retention.ms")
 
     wait_until(expires_unread, "an alert")
     ledger = read_ledger(copying.topics, TARGET)

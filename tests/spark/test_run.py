@@ -125,9 +125,9 @@ def test_killed_and_run_again_nothing_stays_behind_and_every_row_counts_once(
     wait_until(lambda: command.batches() >= 3, "three batches are done")
 
     second = Command(command.home)
-    code, said = second.run(*SMALL, "--no-dashboard")
+    code, lines = second.run(*SMALL, "--no-dashboard")
     assert code == 1
-    assert said == [
+    assert lines == [
         f"homeostat: {command.directory}: another manager already controls this application (process {running.pid}) "
         "(stop it first, or choose another directory)"
     ]
@@ -157,10 +157,10 @@ def test_killed_and_run_again_nothing_stays_behind_and_every_row_counts_once(
 
 def test_the_example_runs_with_functions_of_its_own(command: Command) -> None:
     example = str(ROOT / "examples" / "wordcount.py")
-    code, said = command.run("--master", "local[2]", "--mode", "observe", "--for", "1 s", app=example)
-    assert code == 0, said
-    assert any("Batch: 0" in line for line in said)
-    assert any(line.startswith("homeostat: dashboard at http://127.0.0.1:") for line in said)
+    code, lines = command.run("--master", "local[2]", "--mode", "observe", "--for", "1 s", app=example)
+    assert code == 0, lines
+    assert any("Batch: 0" in line for line in lines)
+    assert any(line.startswith("homeostat: dashboard at http://127.0.0.1:") for line in lines)
     assert "parallelism.wordcount/split" in read_json(command.directory / KNOBS)["values"]
 
 
@@ -168,17 +168,17 @@ def test_a_pipeline_that_raises_is_one_line_and_nothing_stays_running(command: C
     command.app.write_text(
         "import homeostat as hs\n\n@hs.pipeline()\ndef words(ctx):\n    raise ValueError('no such topic')\n"
     )
-    code, said = command.run("--master", "local[1]", "--no-dashboard")
+    code, lines = command.run("--master", "local[1]", "--no-dashboard")
     assert code == 2
-    assert said == [f"homeostat: query words: cannot start: {command.app}:5 raises ValueError: no such topic"]
+    assert lines == [f"homeostat: query words: cannot start: {command.app}:5 raises ValueError: no such topic"]
 
 
 def test_a_setting_that_spark_cannot_start_with_is_one_line(command: Command) -> None:
-    code, said = command.run("--master", "local[1]", "--no-dashboard", "--conf", "spark.driver.memory=lots")
+    code, lines = command.run("--master", "local[1]", "--no-dashboard", "--conf", "spark.driver.memory=lots")
     assert code == 2
     reason = "Invalid maximum heap size: -Xmxlots"
     fix = f"see the files in {command.directory / 'logs'}"
-    assert said == [f"homeostat: Spark did not start on local[1]: {reason} ({fix})"]
+    assert lines == [f"homeostat: Spark did not start on local[1]: {reason} ({fix})"]
     assert command.family_is_gone()
 
 
@@ -194,12 +194,12 @@ def test_what_ends_every_connection_is_tried_as_a_master_and_given_up(command: C
 
         threading.Thread(target=serve, daemon=True).start()
         master = f"spark://127.0.0.1:{listening.getsockname()[1]}"
-        code, said = command.run("--master", master, "--no-dashboard")
+        code, lines = command.run("--master", master, "--no-dashboard")
         listening.shutdown(socket.SHUT_RDWR)
     assert code == 2
     reason = "All masters are unresponsive! Giving up."
     fix = f"see the files in {command.directory / 'logs'}"
-    assert said == [f"homeostat: Spark did not start on {master}: {reason} ({fix})"]
+    assert lines == [f"homeostat: Spark did not start on {master}: {reason} ({fix})"]
     assert command.family_is_gone()
 
 

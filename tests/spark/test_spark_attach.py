@@ -117,7 +117,7 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
         for other in (second, elsewhere):
             other.stop()
             assert not other.running
-        seen = len(records(tmp_path, "kept/counting", "batch"))
+        batch_count = len(records(tmp_path, "kept/counting", "batch"))
         state = overview(tmp_path / "kept", time.time())
         assert (state.alive, [each.name for each in state.queries]) == (True, ["counting"])
         status = homeostat("status", "--json").json
@@ -129,7 +129,7 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
         assert not first.steers
         end_the_loop()
         wait_until(lambda: "a new one takes over" in capsys.readouterr().err, "the loop is replaced")
-        wait_until(lambda: len(records(tmp_path, "kept/counting", "batch")) > seen, "the first one goes on")
+        wait_until(lambda: len(records(tmp_path, "kept/counting", "batch")) > batch_count, "the first one goes on")
         assert query.isActive
         assert {str(each.runId) for each in spark.streams.active} == {str(query.runId)}
         assert set(live_executors()) == executors
@@ -184,13 +184,13 @@ def test_regulated_queries_come_and_go_and_the_executors_stay(
         counting = start_counting(spark)
         wait_until(lambda: bool(records(tmp_path, "kept/counting", "batch")), "the new one is watched")
         assert watched() == ["counting", "words"]
-        seen = len(records(tmp_path, "kept/words", "batch"))
-        wait_until(lambda: len(records(tmp_path, "kept/words", "batch")) > seen, "the old one is watched on")
+        batch_count = len(records(tmp_path, "kept/words", "batch"))
+        wait_until(lambda: len(records(tmp_path, "kept/words", "batch")) > batch_count, "the old one is watched on")
         assert len(live_executors()) >= grown
         counting.stop()
         wait_until(lambda: watched() == ["words"], "it is no longer watched")
-        seen = len(records(tmp_path, "kept/words", "batch"))
-        wait_until(lambda: len(records(tmp_path, "kept/words", "batch")) > seen, "the other one is")
+        batch_count = len(records(tmp_path, "kept/words", "batch"))
+        wait_until(lambda: len(records(tmp_path, "kept/words", "batch")) > batch_count, "the other one is")
         assert len(live_executors()) >= grown
         assert (words.isActive, words.runId, attached.running) == (True, run, True)
     finally:

@@ -44,11 +44,11 @@ def run(spark: SparkSession, tmp_path: Path) -> Run:
     """Runs until so many actions are judged. After the first verdict the source's partitions are even."""
     numbers = count(1)
 
-    def judged_actions(wanted: int, trial: Trial) -> bool:
+    def judged_actions(expected_count: int, trial: Trial) -> bool:
         outcomes = len(trial.records(OUTCOME))
         if outcomes:
             write_control(trial.application.control(NAME), first_share=0.0)
-        return outcomes >= wanted
+        return outcomes >= expected_count
 
     def start(actions: int) -> TrialResult:
         home = tmp_path / f"attempt-{next(numbers)}"

@@ -33,9 +33,9 @@ class Forgetful(RestClient):
 
 def test_an_application_that_is_not_there_is_refused_at_once(homeostat: Homeostat, spark: SparkSession) -> None:
     url, there = str(spark.sparkContext.uiWebUrl), spark.sparkContext.applicationId
-    ran = homeostat("watch", url, "--application", f"{there}0")
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"homeostat: {url}: no application '{there}0' at this address (did you mean '{there}'?)\n"
+    result = homeostat("watch", url, "--application", f"{there}0")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"homeostat: {url}: no application '{there}0' at this address (did you mean '{there}'?)\n"
 
 
 def test_an_event_log_of_another_application_is_refused(
@@ -43,9 +43,9 @@ def test_an_event_log_of_another_application_is_refused(
 ) -> None:
     (tmp_path / "events").mkdir()
     (tmp_path / "events" / "app-2").write_text("")
-    ran = homeostat("watch", str(spark.sparkContext.uiWebUrl), "--event-log", tmp_path / "events")
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert f"events: the directory has no event log of {spark.sparkContext.applicationId}" in ran.err
+    result = homeostat("watch", str(spark.sparkContext.uiWebUrl), "--event-log", tmp_path / "events")
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert f"events: the directory has no event log of {spark.sparkContext.applicationId}" in result.err
 
 
 def test_a_job_that_spark_has_forgotten_does_not_end_the_watch(
@@ -59,8 +59,8 @@ def test_a_job_that_spark_has_forgotten_does_not_end_the_watch(
 
             def newest_batch() -> int:
                 mine = [each for each in queries.handles() if each.run_id == str(query.runId)]
-                seen = [int(progress["batchId"]) for each in mine for progress in each.recent_progress()]
-                return max(seen, default=-1)
+                batch_ids = [int(progress["batchId"]) for each in mine for progress in each.recent_progress()]
+                return max(batch_ids, default=-1)
 
             def newest_job() -> int:
                 return max(job.id for job in rest.jobs())

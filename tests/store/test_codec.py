@@ -35,6 +35,6 @@ def test_what_a_detector_measured_with_numpy_is_kept_as_plain_values() -> None:
 def test_text_that_no_terminal_can_print_is_spelled_out(factory: StoreFactory) -> None:
     with closing(factory()) as store:
         store.append("run \udc80", [Record("f-1", "failure", 1.0, "cannot read caf\udce9.csv")])
-        found = store.get("run \udc80", "f-1")
-    assert found is not None
-    assert found.text == r"cannot read caf\udce9.csv"
+        record = store.get("run \udc80", "f-1")
+    assert record is not None
+    assert record.text == r"cannot read caf\udce9.csv"

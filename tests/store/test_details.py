@@ -64,15 +64,17 @@ def test_what_the_sentence_says_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("diagnosis", "said"),
+    ("diagnosis", "is_stated"),
     [
         (DiagnosisContent("data-skew", 0.9), True),
         (DiagnosisContent("data-skew", 0.9, over=True), False),
         (DiagnosisContent("under-provisioned", 0.9), False),
     ],
 )
-def test_a_cause_that_more_workers_cannot_mend_says_so_while_it_stands(diagnosis: DiagnosisContent, said: bool) -> None:
-    assert ("more workers would not help" in details(record(diagnosis))) == said
+def test_a_cause_that_more_workers_cannot_mend_says_so_while_it_stands(
+    diagnosis: DiagnosisContent, is_stated: bool
+) -> None:
+    assert ("more workers would not help" in details(record(diagnosis))) == is_stated
 
 
 def test_an_action_shows_its_settings_and_its_steps() -> None:

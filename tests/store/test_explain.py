@@ -72,15 +72,15 @@ def store() -> MemoryStore:
     return store
 
 
-def section(told: str, heading: str) -> str:
-    (block,) = [block for block in told.split("\n\n") if block.startswith(heading)]
+def section(text: str, heading: str) -> str:
+    (block,) = [block for block in text.split("\n\n") if block.startswith(heading)]
     return block
 
 
 def test_an_action_is_reported_from_measurement_to_outcome(store: MemoryStore) -> None:
-    told = explain(store, "demo", "a-1")
-    assert told.startswith("a-1 · action · count · t+1 h 02 min 10 s\ncount grows from 2 to 8\n")
-    assert [block.split("\n")[0] for block in told.split("\n\n")[1:]] == [
+    text = explain(store, "demo", "a-1")
+    assert text.startswith("a-1 · action · count · t+1 h 02 min 10 s\ncount grows from 2 to 8\n")
+    assert [block.split("\n")[0] for block in text.split("\n\n")[1:]] == [
         "What was observed",
         "What was diagnosed",
         "What was proposed",
@@ -88,25 +88,25 @@ def test_an_action_is_reported_from_measurement_to_outcome(store: MemoryStore) -
         "What was predicted",
         "What came of it",
     ]
-    seen = section(told, "What was observed")
-    assert "t+1 h 02 min 10 s  holds back split\n      pressure, severity 0.75\n" in seen
-    assert seen.count("arrival 2,000 /s") == 1, "the evidence is told once"
-    assert "arrival 2,000 /s · capacity 501 /s · pending 120,000 rows · gc unknown" in seen
-    diagnosed = section(told, "What was diagnosed")
+    observation = section(text, "What was observed")
+    assert "t+1 h 02 min 10 s  holds back split\n      pressure, severity 0.75\n" in observation
+    assert observation.count("arrival 2,000 /s") == 1, "the evidence is told once"
+    assert "arrival 2,000 /s · capacity 501 /s · pending 120,000 rows · gc unknown" in observation
+    diagnosed = section(text, "What was diagnosed")
     assert "under-provisioned, probability 0.92" in diagnosed.split("also considered")[0]
     assert "spread 0.0312" in diagnosed
     assert "data-skew, probability 0.05" in diagnosed.split("also considered")[1]
     assert "more workers would not help" in diagnosed.split("also considered")[1]
-    proposed = section(told, "What was proposed")
+    proposed = section(text, "What was proposed")
     assert "p-1" in proposed
     assert "benefit 0.75 · cost 0.2\n      carried out as a-1" in proposed
     assert "adjust-skew: spread.count → 1.5" in proposed
     assert "rejected (r-1): p-1 promises more" in proposed
-    done = section(told, "What was done")
+    done = section(text, "What was done")
     assert "parallelism.count 2 → 8\n      step 1 of 1: set parallelism.count = 8" in done
     assert "took effect after 12.5 s (c-1): 8 instances run" in done
-    assert "gain 1.39: batch time × 0.25 at equal load · four times the capacity" in told
-    outcome = section(told, "What came of it")
+    assert "gain 1.39: batch time × 0.25 at equal load · four times the capacity" in text
+    outcome = section(text, "What came of it")
     assert "t+1 h 07 min 10 s  a-1 helped" in outcome
     assert "observed gain 1.21 ± 0.0812, 1.39 predicted (88% of it)" in outcome
     assert "past predictions about it were off by 10%" in outcome
@@ -123,9 +123,9 @@ def test_both_stores_tell_the_same_story(store: MemoryStore, tmp_path: Path) -> 
 def test_an_action_that_a_crash_cut_short_says_what_is_not_known() -> None:
     store = MemoryStore()
     store.append("demo", healing()[:7])
-    told = explain(store, "demo", "a-1")
-    assert "no receipt so far, so its effect is not known" in told
-    assert "not judged so far: a-1" in told
+    text = explain(store, "demo", "a-1")
+    assert "no receipt so far, so its effect is not known" in text
+    assert "not judged so far: a-1" in text
 
 
 def test_an_action_that_had_no_effect_says_so() -> None:
@@ -136,11 +136,11 @@ def test_an_action_that_had_no_effect_says_so() -> None:
 
 
 def test_a_rejected_proposal_is_reported_without_the_action_taken_instead(store: MemoryStore) -> None:
-    told = explain(store, "demo", "r-1")
-    assert told.startswith("r-1 · rejection · count · t+1 h 02 min 10 s\np-1 promises more")
-    assert "data-skew, probability 0.05" in section(told, "What was diagnosed").split("also considered")[0]
-    assert "What was done" not in told
-    assert "What came of it" not in told
+    text = explain(store, "demo", "r-1")
+    assert text.startswith("r-1 · rejection · count · t+1 h 02 min 10 s\np-1 promises more")
+    assert "data-skew, probability 0.05" in section(text, "What was diagnosed").split("also considered")[0]
+    assert "What was done" not in text
+    assert "What came of it" not in text
 
 
 @pytest.mark.parametrize(("count", "id"), [(1, "s-1"), (2, "d-1")])
@@ -161,9 +161,9 @@ def test_advice_alerts_and_kinds_of_ones_own_are_reported_too() -> None:
             record("z-1", "note", {"rows_seen": 3}, "n-1"),
         ],
     )
-    told = explain(store, "demo", "d-1")
-    assert "advised (v-1): mode is advise" in section(told, "What was proposed")
-    others = section(told, "Related records")
+    text = explain(store, "demo", "d-1")
+    assert "advised (v-1): mode is advise" in section(text, "What was proposed")
+    others = section(text, "Related records")
     assert "count needs help\n      to on-call" in others
     assert "rows seen 3" in others
     assert "v-1" not in others
@@ -193,18 +193,18 @@ def test_replacements_and_patches_are_spelled_out() -> None:
         "steps": ["replace w-1, w-2", "restart with executors.app = 4"],
     }
     store.append("demo", [Record("a-1", "action", 1.0, "", body=body)])
-    told = explain(store, "demo", "a-1")
-    assert "replace: executors.app 3 → 4, replace w-1, w-2" in told
-    assert "step 2 of 2: restart with executors.app = 4" in told
+    text = explain(store, "demo", "a-1")
+    assert "replace: executors.app 3 → 4, replace w-1, w-2" in text
+    assert "step 2 of 2: restart with executors.app = 4" in text
 
 
 def test_a_long_chain_is_cut_short() -> None:
     store = MemoryStore()
     store.append("demo", healing()[:1])
     store.append("demo", [record(f"d-{n}", "diagnosis", {"cause": "inconclusive"}, "s-1") for n in range(50)])
-    told = explain(store, "demo", "s-1")
-    assert told.count("inconclusive") == 20
-    assert "… and 30 more" in told
+    text = explain(store, "demo", "s-1")
+    assert text.count("inconclusive") == 20
+    assert "… and 30 more" in text
 
 
 def test_an_unknown_id_or_run_is_an_error_with_the_nearest(store: MemoryStore) -> None:
@@ -235,8 +235,8 @@ def test_no_text_of_others_reaches_the_terminal_as_a_command() -> None:
     nasty = Record("f-\x1b[2J", "failure", 1.0, "boom\n\x1b[31mred", "x\ry", body={"k\x07": "v\x1b"})
     store = MemoryStore()
     store.append("demo", [nasty])
-    shown = [*log_lines([nasty])[0], *explain(store, "demo", nasty.id).split("\n")]
-    assert all(text.isprintable() for text in shown)
+    lines = [*log_lines([nasty])[0], *explain(store, "demo", nasty.id).split("\n")]
+    assert all(text.isprintable() for text in lines)
 
 
 @settings(deadline=None)

@@ -95,9 +95,9 @@ def test_a_file_that_is_no_log_is_refused_and_not_touched(tmp_path: Path, read_o
     text.write_text("not a database, " * 200)
     with closing(sqlite3.connect(foreign)) as other:
         other.execute("CREATE TABLE addresses (name)")
-    for path, said in ((text, "this is not a Homeostat log"), (foreign, "the database of another program")):
+    for path, message in ((text, "this is not a Homeostat log"), (foreign, "the database of another program")):
         before = path.read_bytes()
-        assert said in _refusal(path, read_only=read_only)
+        assert message in _refusal(path, read_only=read_only)
         assert path.read_bytes() == before
 
 

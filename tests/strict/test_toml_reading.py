@@ -226,8 +226,8 @@ def all_paths(value: Any, path: KeyPath = ()) -> set[KeyPath]:
         items = list(value.items())
     elif isinstance(value, list):
         items = list(enumerate(value))
-    found = {path} if path else set()
-    return found.union(*(all_paths(inner, (*path, key)) for key, inner in items))
+    paths = {path} if path else set()
+    return paths.union(*(all_paths(inner, (*path, key)) for key, inner in items))
 
 
 def test_every_key_of_an_odd_document_has_its_line() -> None:

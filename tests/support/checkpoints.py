@@ -113,14 +113,14 @@ def _processor(rows: DataFrame) -> tuple[DataFrame, str]:
             self._handle = handle
             self._total = handle.getValueState("total", "amount BIGINT")
             self._amounts = handle.getListState("amounts", "amount BIGINT")
-            self._seen = handle.getMapState("seen", "amount BIGINT", "times BIGINT")
+            self._times = handle.getMapState("seen", "amount BIGINT", "times BIGINT")
 
         def handleInputRows(self, key: Any, rows: Iterator[Row], timers: Any) -> Iterator[Row]:  # noqa: N802
             for row in rows:
                 total = self._total.get()
                 self._total.update(((total[0] if total else 0) + row.amount,))
                 self._amounts.appendValue((row.amount,))
-                self._seen.updateValue((row.amount,), (1,))
+                self._times.updateValue((row.amount,), (1,))
                 self._handle.registerTimer(int(row.at.timestamp() * 1000) + AN_HOUR_MS)
             yield Row(word=key[0])
 

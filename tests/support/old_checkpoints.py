@@ -52,6 +52,8 @@ def _keep(checkpoint: Path, settings: tuple[str, ...]) -> None:
             log.unlink()  # the checksum of what is changed here
             continue
         version, metadata, *sources = log.read_text().splitlines()
-        told = json.loads(metadata)
-        conf = {name: value for name, value in told.pop("conf").items() if name in settings} if "conf" in told else {}
-        log.write_text("\n".join([version, json.dumps(told | ({"conf": conf} if settings else {})), *sources]))
+        header = json.loads(metadata)
+        conf = (
+            {name: value for name, value in header.pop("conf").items() if name in settings} if "conf" in header else {}
+        )
+        log.write_text("\n".join([version, json.dumps(header | ({"conf": conf} if settings else {})), *sources]))

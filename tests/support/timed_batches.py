@@ -20,7 +20,7 @@ def stage(
     count = len(run_s)
     seconds = np.array(run_s)
     columns: dict[str, Any] = {name: np.full(count, value) for name, value in costs.items()}
-    known = replace(TaskCosts.unknown(count), **columns)
+    task_costs = replace(TaskCosts.unknown(count), **columns)
     free_s = [0.0] * slots
     finish_s, worker = [], []
     for task_s in run_s:
@@ -37,7 +37,7 @@ def stage(
         pressured_s=unknown,
         finish_s=np.array(finish_s),
         worker=np.array(worker, dtype=np.int64),
-        costs=known,
+        costs=task_costs,
         began_s=began_s,
         ended_s=began_s + max(free_s),
     )

@@ -41,11 +41,11 @@ def test_batches_share_their_executors() -> None:
 
 
 def test_measurements_can_be_lost() -> None:
-    seen = observations(4, TASKS, arrival_per_s=10.0)
-    view = view_of(blanked(seen, "rows", component="count", last=1))
+    measurements = observations(4, TASKS, arrival_per_s=10.0)
+    view = view_of(blanked(measurements, "rows", component="count", last=1))
     assert np.isnan(view.column("count", "rows")).tolist() == [False, False, False, True]
     assert np.isfinite(view.flow("rows")).all()
-    assert np.isnan(view_of(blanked(seen)).flow("arrival_per_s")).all()
+    assert np.isnan(view_of(blanked(measurements)).flow("arrival_per_s")).all()
 
 
 def test_what_was_built_cannot_be_changed() -> None:

@@ -38,8 +38,8 @@ def test_what_the_application_does_not_have_is_refused_with_what_it_has(model: A
 
 
 def test_only_the_parts_of_the_objective_that_are_given_are_replaced(model: ApplicationModel) -> None:
-    asked = questions.with_objective(model, lag_s=20.0, cost_limit=None)
-    assert asked.objective == replace(model.objective, lag_s=20.0)
+    changed_model = questions.with_objective(model, lag_s=20.0, cost_limit=None)
+    assert changed_model.objective == replace(model.objective, lag_s=20.0)
 
 
 def test_without_a_history_the_load_is_assumed_to_stay(model: ApplicationModel) -> None:
@@ -50,6 +50,6 @@ def test_without_a_history_the_load_is_assumed_to_stay(model: ApplicationModel) 
 
 def test_the_present_configuration_is_always_among_the_candidates_shown(model: ApplicationModel) -> None:
     chosen = plan(replace(model, arrival_per_s=3_000.0))
-    shown = questions.first_candidates(chosen, 2)
-    assert len(shown) == 2
-    assert "no change" in [questions.changes(chosen, each) for each in shown]
+    candidates = questions.first_candidates(chosen, 2)
+    assert len(candidates) == 2
+    assert "no change" in [questions.changes(chosen, each) for each in candidates]

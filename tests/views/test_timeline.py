@@ -54,8 +54,8 @@ def test_recovery_counts_from_each_change_to_the_first_batch_that_shows_it() -> 
     changes = (Change(1, "a"), Change(5, "b"), Change(13, "c"))
     run = timeline(1000, 1000, 9000, 5000, 1000, 1000, 9000, changes=changes)
     assert [recovery.healthy_after_s for recovery in run.recoveries] == [0.0, 5.0, None]
-    shown = run.as_json()
-    assert [change["healthy_after_s"] for change in shown["changes"]] == [0.0, 5.0, None]
+    answer = run.as_json()
+    assert [change["healthy_after_s"] for change in answer["changes"]] == [0.0, 5.0, None]
 
 
 def test_a_batch_becomes_a_point_and_what_it_does_not_tell_is_unknown() -> None:
@@ -66,14 +66,14 @@ def test_a_batch_becomes_a_point_and_what_it_does_not_tell_is_unknown() -> None:
     assert math.isnan(point.pending_rows)
 
 
-@pytest.mark.parametrize(("known", "took_s", "verdict"), [(1, None, ""), (2, 8.0, ""), (3, 8.0, "helped")])
-def test_an_action_is_reported_as_far_as_it_has_come(known: int, took_s: float | None, verdict: str) -> None:
+@pytest.mark.parametrize(("record_count", "took_s", "verdict"), [(1, None, ""), (2, 8.0, ""), (3, 8.0, "helped")])
+def test_an_action_is_reported_as_far_as_it_has_come(record_count: int, took_s: float | None, verdict: str) -> None:
     records = [
         Record("a-1", "action", STARTED_S + 5, "grows", body={"kind": "scale-up", "cause": "under-provisioned"}),
         Record("c-1", "receipt", STARTED_S + 13, "", body={"action": "a-1", "applied": True}),
         Record("u-1", "outcome", STARTED_S + 30, "", body={"action": "a-1", "verdict": "helped"}),
     ]
-    (action,) = actions_of(records[:known], STARTED_S)
+    (action,) = actions_of(records[:record_count], STARTED_S)
     assert (action.id, action.at_s, action.kind, action.cause) == ("a-1", 5.0, "scale-up", "under-provisioned")
     assert (action.took_s, action.verdict) == (took_s, verdict)
 

@@ -40,6 +40,6 @@ def test_each_source_is_forecast_by_itself(store: MemoryStore) -> None:
     history = arrival_history(store, "run", most=299)
     forecasts = forecast_apart(history.times_s, history.sources, float("inf"), 900.0)
     assert [(each["name"], each["usable"]) for each in apart_json(forecasts)] == [("clicks", True), ("orders", False)]
-    shown = as_json(forecasts["clicks"], [1_234.0])
-    assert shown["forecast"][0]["came"] == 1_234.0
-    assert np.isnan(shown["forecast"][1]["came"])
+    answer = as_json(forecasts["clicks"], [1_234.0])
+    assert answer["forecast"][0]["came"] == 1_234.0
+    assert np.isnan(answer["forecast"][1]["came"])

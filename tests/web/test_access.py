@@ -85,8 +85,8 @@ def test_who_signs_in_and_who_is_refused_is_written_down(tmp_path: Path) -> None
         client.post("/session/end", headers={"origin": served.url})
         with served.client(READ) as bob:
             bob.post("/orders.json", json={"run": "x", "command": "pause"})
-    found = [(each.event, each.by, each.request, each.answer.partition(",")[0]) for each in accesses(log)]
-    assert found == [
+    events = [(each.event, each.by, each.request, each.answer.partition(",")[0]) for each in accesses(log)]
+    assert events == [
         ("refusal", "", "POST /session", "403"),
         ("refusal", "", "GET /index.json", "401"),
         ("sign-in", "alice", "", ""),
@@ -116,12 +116,12 @@ def test_a_flood_of_refusals_is_counted_and_not_written_down_one_by_one(
 
 def test_a_trail_that_cannot_be_written_is_reported_once_and_fails_nobody(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    said: list[str] = []
-    trail = AccessTrail(tmp_path / "file" / "log.sqlite", said.append)
+    messages: list[str] = []
+    trail = AccessTrail(tmp_path / "file" / "log.sqlite", messages.append)
     for _ in range(2):
         trail.signed_in(Person("alice", "read"), "10.0.0.1")
-    assert len(said) == 1
-    assert "accesses cannot be recorded" in said[0]
+    assert len(messages) == 1
+    assert "accesses cannot be recorded" in messages[0]
 
 
 def test_the_audit_trail_is_for_people_who_operate(tmp_path: Path) -> None:

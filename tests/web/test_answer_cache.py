@@ -17,8 +17,8 @@ class Log:
         self.made += 1
         return str(self.position).encode()
 
-    def question(self, seen: int | None = None, keep_s: float = 0.0) -> Question:
-        return Question("page", lambda: self.position, self.make, seen, keep_s)
+    def question(self, position: int | None = None, keep_s: float = 0.0) -> Question:
+        return Question("page", lambda: self.position, self.make, position, keep_s)
 
 
 def test_clients_that_ask_at_once_share_one_answer() -> None:
@@ -34,10 +34,10 @@ def test_clients_that_ask_at_once_share_one_answer() -> None:
 def test_an_answer_is_made_again_only_for_clients_that_know_of_something_newer() -> None:
     async def ask() -> list[bytes]:
         cache = AnswerCache()
-        first = await cache.get(log.question(seen=1))
+        first = await cache.get(log.question(position=1))
         log.position = 2
-        same = await cache.get(log.question(seen=1))
-        newer = await cache.get(log.question(seen=2))
+        same = await cache.get(log.question(position=1))
+        newer = await cache.get(log.question(position=2))
         return [first.plain, same.plain, newer.plain]
 
     log = Log()
@@ -49,7 +49,7 @@ def test_an_expensive_answer_is_kept_whatever_is_written() -> None:
         cache = AnswerCache()
         first = await cache.get(log.question(keep_s=60.0))
         log.position = 2
-        return [first.plain, (await cache.get(log.question(seen=2, keep_s=60.0))).plain]
+        return [first.plain, (await cache.get(log.question(position=2, keep_s=60.0))).plain]
 
     log = Log()
     assert asyncio.run(ask()) == [b"1", b"1"]

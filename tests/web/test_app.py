@@ -13,18 +13,18 @@ RUN = {"run": "app/words"}
 
 
 def test_orders_reach_the_loop_and_their_answer_is_in_the_log(alice: httpx.Client, words: Living) -> None:
-    given = alice.post("/orders.json", json={"run": "app/words", "command": "pause", "why": "a deployment"})
-    assert given.status_code == 202
+    response = alice.post("/orders.json", json={"run": "app/words", "command": "pause", "why": "a deployment"})
+    assert response.status_code == 202
     (waiting,) = alice.get("/query.json", params=RUN).json()["unanswered"]
-    assert (waiting["id"], waiting["text"]) == (given.json()["id"], "alice requested: pause")
+    assert (waiting["id"], waiting["text"]) == (response.json()["id"], "alice requested: pause")
     words.step()
-    shown = alice.get("/query.json", params=RUN).json()
-    assert shown["unanswered"] == []
-    assert shown["summary"]["paused"] == "paused by alice: a deployment"
-    assert shown["answer"] == "There is nothing to do. No problem is diagnosed."
-    (allowed,) = (check for check in shown["conditions"] if check["name"] == "The loop may act")
+    page = alice.get("/query.json", params=RUN).json()
+    assert page["unanswered"] == []
+    assert page["summary"]["paused"] == "paused by alice: a deployment"
+    assert page["answer"] == "There is nothing to do. No problem is diagnosed."
+    (allowed,) = (check for check in page["conditions"] if check["name"] == "The loop may act")
     assert (allowed["holds"], allowed["reason"]) == ("no", "Paused by alice: a deployment.")
-    chain = alice.get("/record.json", params=RUN | {"id": given.json()["id"]}).json()["chain"]
+    chain = alice.get("/record.json", params=RUN | {"id": response.json()["id"]}).json()["chain"]
     assert {line["kind"] for line in chain} == {"order", "operator"}
     assert alice.post("/orders.json", json={"run": "app/words", "command": "resume"}).status_code == 202
     words.step()
@@ -32,9 +32,9 @@ def test_orders_reach_the_loop_and_their_answer_is_in_the_log(alice: httpx.Clien
 
 
 def test_an_advised_action_can_be_approved(alice: httpx.Client, advised: Living) -> None:
-    shown = alice.get("/query.json", params={"run": advised.run}).json()
+    page = alice.get("/query.json", params={"run": advised.run}).json()
     before = advised.configuration.as_json()
-    order = {"run": advised.run, "command": "approve", "target": shown["summary"]["advised"][0]["id"]}
+    order = {"run": advised.run, "command": "approve", "target": page["summary"]["advised"][0]["id"]}
     assert alice.post("/orders.json", json=order).status_code == 202
     for _ in range(30):
         advised.step()
@@ -42,10 +42,10 @@ def test_an_advised_action_can_be_approved(alice: httpx.Client, advised: Living)
 
 
 def test_a_resolver_that_has_nothing_to_say_says_so(alice: httpx.Client, words: Living) -> None:
-    shown = alice.get("/query.json", params=RUN).json()
-    assert "scale-up" in shown["present"]["resolvers"]
-    given = alice.post("/orders.json", json={"run": words.run, "command": "resolve", "target": "scale-up"})
+    page = alice.get("/query.json", params=RUN).json()
+    assert "scale-up" in page["present"]["resolvers"]
+    response = alice.post("/orders.json", json={"run": words.run, "command": "resolve", "target": "scale-up"})
     words.step()
-    chain = alice.get("/record.json", params=RUN | {"id": given.json()["id"]}).json()["chain"]
+    chain = alice.get("/record.json", params=RUN | {"id": response.json()["id"]}).json()["chain"]
     (answer,) = (line for line in chain if line["kind"] == "rejection")
     assert answer["text"] == "Not done: scale-up proposes nothing: the current diagnoses are: none"

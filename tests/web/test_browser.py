@@ -79,8 +79,8 @@ def test_a_query_page_shows_the_numbers_of_the_log(page: Page, words: Living) ->
     assert [title.split("\n")[0] for title in titles][:3] == ["Input rate", "Process rate", "Input"]
     assert page.locator(".chart:visible canvas").count() == charts.count() == 5
     latest = words.store.records(words.run, kinds=("batch",), limit=1, newest_first=True)[0]
-    shown = page.locator("[data-column=rows] .latest").inner_text().replace(",", "")
-    assert float(shown) == pytest.approx(float(str(latest.body["rows"])), rel=0.001)
+    rows = page.locator("[data-column=rows] .latest").inner_text().replace(",", "")
+    assert float(rows) == pytest.approx(float(str(latest.body["rows"])), rel=0.001)
     actions = words.store.records(words.run, kinds=("action",))
     expect(page.locator("#charts")).to_have_attribute("data-actions", str(len(actions)))
 
@@ -160,8 +160,8 @@ def test_an_operator_applies_and_the_action_appears_within_two_seconds(page: Pag
     page.get_by_role("button", name="Set by hand").click()
     expect(page.locator("#live")).to_have_text("Live")
     words.step()
-    told = page.locator("details.kind-action summary").first
-    expect(told).to_contain_text("By-hand: parallelism.count", timeout=SOON_MS)
+    summary = page.locator("details.kind-action summary").first
+    expect(summary).to_contain_text("By-hand: parallelism.count", timeout=SOON_MS)
     expect(page.locator("#news")).to_contain_text("by-hand", timeout=SOON_MS)
 
 
@@ -185,14 +185,14 @@ def test_a_resolver_is_run_by_hand_where_the_loop_only_advises(page: Page, advis
     page.get_by_role("button", name="Run it now").click()
     expect(page.locator("#live")).to_have_text("Live")
     advised.step()
-    told = page.locator("details.kind-action summary").first
-    expect(told).to_contain_text("Scale-up: parallelism.count", timeout=SOON_MS)
+    summary = page.locator("details.kind-action summary").first
+    expect(summary).to_contain_text("Scale-up: parallelism.count", timeout=SOON_MS)
 
 
 def test_a_week_of_history_goes_on_into_a_forecast(browser: Browser, tmp_path: Path) -> None:
     write_history(tmp_path / "week.sqlite", queries=5, days=7.0, batch_s=600.0)
-    with serving(tmp_path / "week.sqlite") as found:
-        page = browser.new_page(base_url=found.url)
+    with serving(tmp_path / "week.sqlite") as served:
+        page = browser.new_page(base_url=served.url)
         page.goto(link("/query", run="app0/query0"))
         page.wait_for_selector("#charts[data-forecast=true]")
         rate = page.locator("[data-column=arrival_per_s]")
@@ -204,23 +204,23 @@ def test_a_week_of_history_goes_on_into_a_forecast(browser: Browser, tmp_path: P
 def test_a_slider_is_moved_by_keyboard_and_the_prediction_follows(page: Page) -> None:
     page.goto(link("/query", run="app/batches"))
     rate, executors = (page.get_by_role("slider", name=name) for name in ("Rate", "Executors"))
-    told = page.locator("#prediction")
-    expect(told).to_contain_text("the query would keep up")
+    prediction = page.locator("#prediction")
+    expect(prediction).to_contain_text("the query would keep up")
     expect(executors).to_have_attribute("aria-valuetext", "4")
-    now = told.inner_text()
+    now = prediction.inner_text()
     rate.focus()
     page.keyboard.press("End")
-    expect(told).to_contain_text("the query would fall further and further behind")
+    expect(prediction).to_contain_text("the query would fall further and further behind")
     executors.focus()
     page.keyboard.press("End")
     expect(executors).to_have_attribute("aria-valuetext", "16")
-    expect(told).to_contain_text("the query would keep up")
+    expect(prediction).to_contain_text("the query would keep up")
     expect(page.get_by_role("row", name="executors.app 4 16")).to_be_visible()
     expect(page.get_by_role("img", name="Batch duration by input rate")).to_be_visible()
     for line in page.locator("#predicted polyline").all():
         assert len((line.get_attribute("points") or "").split()) > 5
     page.get_by_role("link", name="Reset to current values").click()
-    expect(told).to_have_text(now)
+    expect(prediction).to_have_text(now)
 
 
 def test_the_plan_names_the_change_and_why_others_lost(page: Page) -> None:
@@ -267,11 +267,11 @@ def test_axe_finds_no_serious_fault(browser: Browser, served: Served, path: str)
         drawn(page)
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     page.add_script_tag(path=AXE)
-    found = page.evaluate("axe.run()")["violations"]
+    violations = page.evaluate("axe.run()")["violations"]
     page.emulate_media(color_scheme="dark")
-    found += page.evaluate("axe.run({ runOnly: ['color-contrast'] })")["violations"]
+    violations += page.evaluate("axe.run({ runOnly: ['color-contrast'] })")["violations"]
     context.close()
-    serious = [each for each in found if each["impact"] in ("serious", "critical")]
+    serious = [each for each in violations if each["impact"] in ("serious", "critical")]
     assert [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in serious] == []
 
 

@@ -21,7 +21,7 @@ def summary_of(health: str, reason: str) -> RunSummary:
 
 
 @pytest.mark.parametrize(
-    ("summary", "present", "told"),
+    ("summary", "present", "sentence"),
     [
         (STOPPED, {}, "No new records for 3 h."),
         (HEALTHY, {"mode": "regulate"}, "There is nothing to do. No problem is diagnosed."),
@@ -59,6 +59,6 @@ def summary_of(health: str, reason: str) -> RunSummary:
         ),
     ],
 )
-def test_the_answer(summary: tuple[str, str], present: dict[str, Any], told: str) -> None:
+def test_the_answer(summary: tuple[str, str], present: dict[str, Any], sentence: str) -> None:
     about = summary_of(*summary)
-    assert answer(about, conditions(about, Present.from_json(present))) == told
+    assert answer(about, conditions(about, Present.from_json(present))) == sentence

@@ -31,8 +31,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     Living(log, "app/words").close()
     Living(log, "app/batches", scenario=BATCHES).close()
     write_hostile(log)
-    with serving(log) as found:
-        yield found
+    with serving(log) as served:
+        yield served
 
 
 @pytest.mark.hypothesis
@@ -44,8 +44,8 @@ def test_the_api_keeps_to_its_description(server: Served, path: str, method: str
     # A quarter of what the profile says, because each example is a request.
     @settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
     @given(operation.as_strategy(generation_mode=mode), st.booleans())
-    def asked(case: schemathesis.Case[Any], known: bool) -> None:
-        if known and mode is GenerationMode.POSITIVE and "run" in (case.query or {}):
+    def check_answer(case: schemathesis.Case[Any], use_a_known_run: bool) -> None:
+        if use_a_known_run and mode is GenerationMode.POSITIVE and "run" in (case.query or {}):
             case.query["run"] = "app/batches" if path in ("/models/performance.json", "/plans.json") else "app/words"
         if path == "/events" and mode.is_positive:
             # It would wait for news; so it has something to say at once.
@@ -56,7 +56,7 @@ def test_the_api_keeps_to_its_description(server: Served, path: str, method: str
         assert answer.status_code < 500
         case.validate_response(answer)
 
-    asked()
+    check_answer()
 
 
 @pytest.mark.parametrize("path", ADDRESSES)
@@ -68,7 +68,7 @@ def test_other_methods_are_refused(server: Served, path: str, method: str) -> No
 
 def test_a_log_that_is_no_log_is_an_error_of_one_shape(tmp_path: Path) -> None:
     (tmp_path / "log.sqlite").write_text("this is no log at all, but long enough to look like something")
-    with serving(tmp_path / "log.sqlite") as found, found.client() as client:
+    with serving(tmp_path / "log.sqlite") as served, served.client() as client:
         answer = client.get("/index.json")
     assert answer.status_code == 404
     assert answer.json()["error"]["what"] == "this is not a Homeostat log"

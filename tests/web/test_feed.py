@@ -50,23 +50,23 @@ def test_who_was_cut_off_before_the_first_event_still_catches_up(served: Served,
         assert next(lines) == "retry: 1000"
         place = next(lines).removeprefix("id: ")
     words.step()
-    seen = {"last-event-id": place}
-    with served.client() as client, client.stream("GET", "/events", params=RUN, headers=seen) as stream:
+    headers = {"last-event-id": place}
+    with served.client() as client, client.stream("GET", "/events", params=RUN, headers=headers) as stream:
         assert _event(stream.iter_lines())["run"] == "app/words"
 
 
 def test_a_place_that_the_log_does_not_have_is_answered_by_reset(served: Served, words: Living) -> None:
     with served.client() as client, client.stream("GET", "/events", params=RUN | {"after": "9999999"}) as stream:
         lines = stream.iter_lines()
-        told = [next(lines) for _ in range(6)]
-        assert told[1:3] == ["id: 9999999", ""]
-        assert told[4:] == ["event: reset", "data: {}"]
+        event_lines = [next(lines) for _ in range(6)]
+        assert event_lines[1:3] == ["id: 9999999", ""]
+        assert event_lines[4:] == ["event: reset", "data: {}"]
         words.step()
         assert _event(lines)["run"] == "app/words"
 
 
 def test_a_log_that_begins_while_someone_watches_is_reported_at_once(tmp_path: Path) -> None:
-    with serving(tmp_path / "later.sqlite") as found, found.client() as client:
+    with serving(tmp_path / "later.sqlite") as served, served.client() as client:
         with client.stream("GET", "/events") as stream:
             lines = stream.iter_lines()
             assert next(lines) == "retry: 1000"

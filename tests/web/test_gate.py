@@ -74,16 +74,16 @@ def test_a_body_without_a_length_is_bounded_too(alice: httpx.Client) -> None:
 
 
 def test_elsewhere_than_on_this_machine_everything_needs_a_token(log: Path, words: Living) -> None:
-    with serving(log, local=False) as found:
-        with found.client() as client:
+    with serving(log, local=False) as served:
+        with served.client() as client:
             for path in ("/index.json", "/metrics", "/openapi.json", "/events"):
                 assert client.get(path).status_code == 401
             page = client.get("/query?run=app/words", headers={"accept": "text/html"})
             assert (page.status_code, page.headers["location"]) == (303, "/sign-in?next=/query%3Frun%3Dapp/words")
-        with found.client(READ) as client:
+        with served.client(READ) as client:
             assert client.get("/index.json").status_code == 200
             assert client.post("/orders.json", json={"run": "app/words", "command": "pause"}).status_code == 403
-        with found.client(OPERATE) as client:
+        with served.client(OPERATE) as client:
             assert client.get("/index.json").status_code == 200
 
 

@@ -22,14 +22,14 @@ def test_every_line_can_be_read_and_says_what_the_log_says(client: httpx.Client,
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     lines = [line for line in answer.text.splitlines() if not line.startswith("#")]
-    found = {(m[1], m[2]): float(m[3]) for line in lines if (m := LINE.match(line))}
-    assert len(found) == len(lines)
+    values = {(m[1], m[2]): float(m[3]) for line in lines if (m := LINE.match(line))}
+    assert len(values) == len(lines)
     run = 'run="app/words"'
-    assert found[("homeostat_query_healthy", run)] == 1
-    assert found[("homeostat_query_healthy", 'run="app/advised"')] == 0
-    assert found[("homeostat_process_rows_per_second", run)] == pytest.approx(200, rel=0.05)
+    assert values[("homeostat_query_healthy", run)] == 1
+    assert values[("homeostat_query_healthy", 'run="app/advised"')] == 0
+    assert values[("homeostat_process_rows_per_second", run)] == pytest.approx(200, rel=0.05)
     actions = len(words.store.records(words.run, kinds=("action",)))
-    assert found[("homeostat_records_total", run + ',kind="action"')] == actions
+    assert values[("homeostat_records_total", run + ',kind="action"')] == actions
 
 
 def test_labels_are_bounded_and_no_two_samples_are_the_same(tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_every_metric_is_documented() -> None:
 
 def test_the_grafana_dashboard_asks_for_metrics_that_there_are() -> None:
     board = json.loads((ROOT / "docs" / "grafana" / "homeostat.json").read_text(encoding="utf-8"))
-    asked = {
+    names = {
         name for panel in board["panels"] for t in panel["targets"] for name in re.findall(r"homeostat_\w+", t["expr"])
     }
-    assert asked <= {metric.name for metric in METRICS}
-    assert len(asked) >= 10
+    assert names <= {metric.name for metric in METRICS}
+    assert len(names) >= 10

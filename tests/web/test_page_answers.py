@@ -39,44 +39,44 @@ def test_lists_come_in_pages(client: httpx.Client) -> None:
 
 
 def test_a_query_shows_what_the_manager_sees(client: httpx.Client, words: Living) -> None:
-    shown = client.get("/query.json", params=RUN).json()
+    page = client.get("/query.json", params=RUN).json()
     state = words.manager.state
-    assert shown["present"]["mode"] == "regulate"
-    assert shown["present"]["observed"] == state.observed.as_json()
-    assert [c["name"] for c in shown["present"]["components"]] == ["lines", "count"]
-    assert shown["conditions"][0] == {"name": "Observations arrive", "holds": "yes", "reason": "Batches are reported."}
-    assert shown["answer"] == "There is nothing to do. No problem is diagnosed."
-    action = next(told for told in shown["stories"] if told["kind"] == "action")
+    assert page["present"]["mode"] == "regulate"
+    assert page["present"]["observed"] == state.observed.as_json()
+    assert [c["name"] for c in page["present"]["components"]] == ["lines", "count"]
+    assert page["conditions"][0] == {"name": "Observations arrive", "holds": "yes", "reason": "Batches are reported."}
+    assert page["answer"] == "There is nothing to do. No problem is diagnosed."
+    action = next(story for story in page["stories"] if story["kind"] == "action")
     stages = [step["stage"] for step in action["steps"]]
     assert [s for s in ("symptom", "diagnosis", "proposal", "action", "effect", "outcome") if s not in stages] == []
 
 
 def test_advice_that_waits_is_the_answer_to_why_nothing_happens(client: httpx.Client) -> None:
-    shown = client.get("/query.json", params={"run": "app/advised"}).json()
-    (advice, *_) = shown["summary"]["advised"]
-    assert shown["answer"] == (
+    page = client.get("/query.json", params={"run": "app/advised"}).json()
+    (advice, *_) = page["summary"]["advised"]
+    assert page["answer"] == (
         f"The mode is advise: Homeostat only says what it would do. {advice['id']} waits for your approval."
     )
 
 
 def test_a_record_is_explained_with_its_chain(client: httpx.Client) -> None:
-    shown = client.get("/record.json", params=RUN | {"id": "a-1"}).json()
-    assert "What came of it" in shown["text"]
-    assert {"symptom", "diagnosis", "action", "outcome"} <= {line["kind"] for line in shown["chain"]}
+    record = client.get("/record.json", params=RUN | {"id": "a-1"}).json()
+    assert "What came of it" in record["text"]
+    assert {"symptom", "diagnosis", "action", "outcome"} <= {line["kind"] for line in record["chain"]}
 
 
 def test_the_traffic_ahead_is_reported_with_an_interval_once_it_is_known(client: httpx.Client, tmp_path: Path) -> None:
-    told = client.get("/models/traffic.json", params=RUN | {"horizon": "15 min"}).json()
-    assert (told["run"], told["usable"], told["sources"]) == ("app/words", False, [])
-    assert "of history, but there is only" in told["reason"]
+    forecast = client.get("/models/traffic.json", params=RUN | {"horizon": "15 min"}).json()
+    assert (forecast["run"], forecast["usable"], forecast["sources"]) == ("app/words", False, [])
+    assert "of history, but there is only" in forecast["reason"]
     end_s = time.time()
     write_history(tmp_path / "week.sqlite", queries=5, days=7.0, batch_s=600.0)
-    with serving(tmp_path / "week.sqlite") as found, found.client() as other:
-        told = other.get("/models/traffic", params={"run": "app0/query0", "horizon": "1 d"}).json()
-    assert told["usable"]
-    assert len(told["forecast"]) * told["step_s"] == 86_400
-    for step in told["forecast"]:
-        then_s = told["made_at_s"] + step["ahead_s"] - told["step_s"] / 2
+    with serving(tmp_path / "week.sqlite") as served, served.client() as other:
+        forecast = other.get("/models/traffic", params={"run": "app0/query0", "horizon": "1 d"}).json()
+    assert forecast["usable"]
+    assert len(forecast["forecast"]) * forecast["step_s"] == 86_400
+    for step in forecast["forecast"]:
+        then_s = forecast["made_at_s"] + step["ahead_s"] - forecast["step_s"] / 2
         wave = 1_000.0 * (1.5 + math.sin((then_s - end_s) / 86_400 * 2 * math.pi))
         assert step["expected"] == pytest.approx(wave, rel=0.25)
         assert step["low"] <= step["expected"] <= step["high"]
@@ -103,11 +103,11 @@ def test_the_traffic_ahead_names_the_champion_of_each_of_several_sources(tmp_pat
         ],
     )
     store.close()
-    with serving(tmp_path / "two.sqlite") as found, found.client() as client:
-        told = client.get("/models/traffic.json", params={"run": "app/two", "horizon": "15 min"}).json()
-    clicks, orders = told["sources"]
+    with serving(tmp_path / "two.sqlite") as served, served.client() as client:
+        forecast = client.get("/models/traffic.json", params={"run": "app/two", "horizon": "15 min"}).json()
+    clicks, orders = forecast["sources"]
     assert (clicks["name"], clicks["usable"], orders["name"], orders["usable"]) == ("clicks", True, "orders", False)
-    assert clicks["champion"] == told["champion"]
+    assert clicks["champion"] == forecast["champion"]
 
 
 def test_without_batches_there_is_no_traffic_to_forecast(client: httpx.Client) -> None:
@@ -120,5 +120,5 @@ def test_a_presence_without_its_shape_is_not_shown(log: Path, client: httpx.Clie
     store.append("app/odd", [Record("s-1", "symptom", 1e9, "seen")])
     store.save_state("app/odd", "present", {"components": [{"name": "", "busy": "much"}], "mode": 3})
     store.close()
-    shown = client.get("/query.json", params={"run": "app/odd"}).json()
-    assert (shown["present"]["mode"], shown["present"]["components"]) == ("", [])
+    page = client.get("/query.json", params={"run": "app/odd"}).json()
+    assert (page["present"]["mode"], page["present"]["components"]) == ("", [])

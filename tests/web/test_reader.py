@@ -33,15 +33,15 @@ def test_a_row_that_no_program_of_ours_wrote_hides_nothing_else(tmp_path: Path) 
                 f"UPDATE records SET {column} = ? WHERE run = (SELECT run FROM runs WHERE name = ?)", (value, run)
             )
         raw.execute("INSERT INTO state SELECT run, 'present', '{' FROM runs")
-    with serving(log) as found, found.client() as client:
+    with serving(log) as served, served.client() as client:
         listed = client.get("/index.json").json()
         assert {each["name"] for each in listed["applications"]} == {*odd, "fine"}
         assert client.get("/").status_code == client.get("/metrics").status_code == 200
         for run in odd:
             for path in ("/query", "/series", "/stories", "/log", "/record", "/models/traffic", "/plans"):
-                asked = {"run": run, "id": "a-1"} if path == "/record" else {"run": run}
+                parameters = {"run": run, "id": "a-1"} if path == "/record" else {"run": run}
                 for form in ("", ".json"):
-                    status = client.get(path + form, params=asked).status_code
+                    status = client.get(path + form, params=parameters).status_code
                     assert status in ((200, 404) if run in ("deep", "halves") else (200, 404, 503)), (run, path)
         with client.stream("GET", "/events", headers={"last-event-id": "0"}) as stream:
             lines = stream.iter_lines()
@@ -50,7 +50,7 @@ def test_a_row_that_no_program_of_ours_wrote_hides_nothing_else(tmp_path: Path) 
 
 
 def test_a_log_that_is_not_there_yet_is_an_empty_list(tmp_path: Path) -> None:
-    with serving(tmp_path / "later.sqlite") as found, found.client() as client:
+    with serving(tmp_path / "later.sqlite") as served, served.client() as client:
         assert client.get("/index.json").json()["total"] == 0
         assert "The log has no runs yet." in client.get("/").text
         assert client.get("/metrics").text == ""

@@ -15,7 +15,7 @@ TAGGED = [
 @pytest.mark.parametrize("path", ["/", "/index.json", "/openapi.json", *TAGGED])
 def test_what_has_not_changed_is_not_sent_again(client: httpx.Client, path: str) -> None:
     tag = client.get(path).headers["etag"]
-    for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
-        again = client.get(path, headers={"if-none-match": known})
+    for tags in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
+        again = client.get(path, headers={"if-none-match": tags})
         assert (again.status_code, again.content) == (304, b"")
     assert client.get(path, headers={"if-none-match": '"other"'}).status_code == 200

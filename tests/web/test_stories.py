@@ -22,7 +22,7 @@ OUTCOME = Record.of("u-1", 90.0, OutcomeContent("a-1", "helped"), "a-1 helped", 
 OVER = Record.of("e-1", 95.0, DiagnosisContent(over=True), "it is over", "count", ("d-1",))
 
 
-def told(*records: Record) -> Story:
+def story_of(*records: Record) -> Story:
     store = MemoryStore()
     store.append("run", records)
     (story,) = stories(store, "run", 0, 10).stories
@@ -30,7 +30,7 @@ def told(*records: Record) -> Story:
 
 
 def test_a_judged_action_is_reported_from_problem_to_result() -> None:
-    story = told(DIAGNOSIS, ACTION, RECEIPT, OUTCOME, OVER)
+    story = story_of(DIAGNOSIS, ACTION, RECEIPT, OUTCOME, OVER)
     assert story.problem == "count is too slow."
     assert story.done == "Scale-up: parallelism.count 3 → 5."
     assert story.result == "a-1 helped."
@@ -45,7 +45,7 @@ def test_a_judged_action_is_reported_from_problem_to_result() -> None:
     ],
 )
 def test_an_action_that_is_not_judged_says_how_far_it_is(records: tuple[Record, ...], result: str) -> None:
-    assert told(DIAGNOSIS, *records).result == result
+    assert story_of(DIAGNOSIS, *records).result == result
 
 
 def test_decisions_come_in_pages_the_newest_first() -> None:

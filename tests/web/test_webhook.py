@@ -36,7 +36,7 @@ class Receiver:
     """Keeps what it is sent, and fails as often as it is told to: for a while, for a run, or by answering nonsense."""
 
     def __init__(self) -> None:
-        self.got: Queue[dict[str, Any]] = Queue()
+        self.messages: Queue[dict[str, Any]] = Queue()
         self.failures = 0
         self.nonsense = 0
         self.refused = ""
@@ -71,7 +71,7 @@ class Receiver:
                     outer.failures -= 1
                     self.send_response(500)
                 else:
-                    outer.got.put(json.loads(body))
+                    outer.messages.put(json.loads(body))
                     self.send_response(200)
                 self.end_headers()
 
@@ -83,7 +83,7 @@ class Receiver:
         self.thread.start()
 
     def next(self) -> dict[str, Any]:
-        return self.got.get(timeout=20.0)
+        return self.messages.get(timeout=20.0)
 
     def close(self) -> None:
         self.server.shutdown()
@@ -93,26 +93,26 @@ class Receiver:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    found = Receiver()
-    yield found
-    found.close()
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    found = SqliteStore(tmp_path / "log.sqlite")
-    yield found
-    found.close()
+    store = SqliteStore(tmp_path / "log.sqlite")
+    yield store
+    store.close()
 
 
 @pytest.fixture
-def said() -> list[str]:
+def reports() -> list[str]:
     return []
 
 
-def notifier(store: SqliteStore, receiver: Receiver, said: list[str], shape: Shape = "plain") -> Notifier:
+def notifier(store: SqliteStore, receiver: Receiver, reports: list[str], shape: Shape = "plain") -> Notifier:
     webhook = Webhook(receiver.url, shape, secret_file(store.path.parent))
-    sending = Notifier(Reader(store.path), webhook, "http://127.0.0.1:8088/", said.append, pause_s=0.05)
+    sending = Notifier(Reader(store.path), webhook, "http://127.0.0.1:8088/", reports.append, pause_s=0.05)
     sending.start()
     return sending
 
@@ -121,33 +121,35 @@ def secret_file(folder: Path) -> Path:
     return own_secret(folder / "secret")
 
 
-def told(message: dict[str, Any]) -> list[tuple[str, str]]:
+def statuses_by_cause(message: dict[str, Any]) -> list[tuple[str, str]]:
     return [(alert["cause"], alert["status"]) for alert in message["alerts"]]
 
 
 def test_an_alert_is_reported_once_and_again_when_it_is_over(
-    store: SqliteStore, receiver: Receiver, said: list[str]
+    store: SqliteStore, receiver: Receiver, reports: list[str]
 ) -> None:
     store.append("app/words", [DIAGNOSIS, ALERT, SILENT])
-    sending = notifier(store, receiver, said)
+    sending = notifier(store, receiver, reports)
     first = receiver.next()
     assert (first["run"], first["status"]) == ("app/words", "firing")
-    assert told(first) == [("under-provisioned", "firing"), ("inconclusive", "firing")], "one message for both"
+    assert statuses_by_cause(first) == [("under-provisioned", "firing"), ("inconclusive", "firing")], (
+        "one message for both"
+    )
     again = Record("n-9", "alert", AT_S + 5, "the same", "count", ("d-1",), {"cause": "under-provisioned"})
     store.append("app/words", [again])
     store.append("app/words", [OVER])
-    assert told(receiver.next()) == [("under-provisioned", "resolved"), ("inconclusive", "firing")]
+    assert statuses_by_cause(receiver.next()) == [("under-provisioned", "resolved"), ("inconclusive", "firing")]
     store.append("app/words", [HEARD])
     last = receiver.next()
-    assert (last["status"], told(last)) == ("resolved", [("inconclusive", "resolved")])
+    assert (last["status"], statuses_by_cause(last)) == ("resolved", [("inconclusive", "resolved")])
     sending.stop()
-    assert receiver.got.empty()
-    assert said == []
+    assert receiver.messages.empty()
+    assert reports == []
 
 
-def test_the_shape_of_alertmanager(store: SqliteStore, receiver: Receiver, said: list[str]) -> None:
+def test_the_shape_of_alertmanager(store: SqliteStore, receiver: Receiver, reports: list[str]) -> None:
     store.append("app/words", [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said, "alertmanager")
+    sending = notifier(store, receiver, reports, "alertmanager")
     message = receiver.next()
     sending.stop()
     assert (message["version"], message["status"], message["groupLabels"]) == ("4", "firing", {"run": "app/words"})
@@ -161,28 +163,28 @@ def test_the_shape_of_alertmanager(store: SqliteStore, receiver: Receiver, said:
 
 
 def test_a_receiver_that_fails_is_tried_again_and_nothing_is_lost(
-    store: SqliteStore, receiver: Receiver, said: list[str]
+    store: SqliteStore, receiver: Receiver, reports: list[str]
 ) -> None:
     receiver.failures = 3
     store.append("app/words", [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said)
+    sending = notifier(store, receiver, reports)
     while receiver.failures:
         threading.Event().wait(0.01)
     store.append("app/words", [OVER])
-    statuses = told(receiver.next())
+    statuses = statuses_by_cause(receiver.next())
     if ("under-provisioned", "resolved") not in statuses:
-        statuses = told(receiver.next())
+        statuses = statuses_by_cause(receiver.next())
     assert statuses == [("under-provisioned", "resolved")]
     sending.stop()
-    assert said[0] == "the webhook at 127.0.0.1 failed with HTTP 500; will retry"
-    assert "secret" not in "".join(said)
+    assert reports[0] == "the webhook at 127.0.0.1 failed with HTTP 500; will retry"
+    assert "secret" not in "".join(reports)
 
 
 def test_alerts_of_one_message_have_in_common_what_is_the_same_in_all(
-    store: SqliteStore, receiver: Receiver, said: list[str]
+    store: SqliteStore, receiver: Receiver, reports: list[str]
 ) -> None:
     store.append("app/words", [DIAGNOSIS, ALERT, SILENT])
-    sending = notifier(store, receiver, said, "alertmanager")
+    sending = notifier(store, receiver, reports, "alertmanager")
     message = receiver.next()
     sending.stop()
     assert message["commonLabels"] == {"run": "app/words", "severity": "warning"}
@@ -191,52 +193,52 @@ def test_alerts_of_one_message_have_in_common_what_is_the_same_in_all(
 
 
 def test_a_run_whose_message_is_refused_does_not_keep_the_others_back(
-    store: SqliteStore, receiver: Receiver, said: list[str]
+    store: SqliteStore, receiver: Receiver, reports: list[str]
 ) -> None:
     receiver.refused, receiver.nonsense = "app/a", 2
     store.append("app/a", [DIAGNOSIS, ALERT])
     store.append("app/b", [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said)
+    sending = notifier(store, receiver, reports)
     assert receiver.next()["run"] == "app/b"
     receiver.refused = ""
     assert receiver.next()["run"] == "app/a"
     sending.stop()
-    assert "BadStatusLine" in said[0]
+    assert "BadStatusLine" in reports[0]
 
 
-def test_a_hostile_alert_is_reported_like_any_other(store: SqliteStore, receiver: Receiver, said: list[str]) -> None:
+def test_a_hostile_alert_is_reported_like_any_other(store: SqliteStore, receiver: Receiver, reports: list[str]) -> None:
     hostile = 'x\ud800"}\n' + "long " * 5_000
     store.append(hostile, [Record("n-1", "alert", AT_S, hostile, hostile, (), {"cause": hostile})])
     written = '{"cause":"\\ud800"}'  # as another program may write it
     with closing(sqlite3.connect(store.path)) as raw, raw:
         raw.execute("UPDATE records SET body = ?", (written,))
-    sending = notifier(store, receiver, said, "alertmanager")
+    sending = notifier(store, receiver, reports, "alertmanager")
     message = receiver.next()
     sending.stop()
     (alert,) = message["alerts"]
     assert (message["status"], alert["status"]) == ("firing", "firing")
     assert len(alert["annotations"]["description"]) <= 2_000
-    assert said == []
+    assert reports == []
 
 
 def test_what_a_manager_that_died_had_told_is_over_when_the_next_one_starts(
-    store: SqliteStore, receiver: Receiver, said: list[str]
+    store: SqliteStore, receiver: Receiver, reports: list[str]
 ) -> None:
     store.append("app/words", [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said)
+    sending = notifier(store, receiver, reports)
     receiver.next()
     store.append("app/words", [STARTED])
-    assert told(receiver.next()) == [("under-provisioned", "resolved")]
+    assert statuses_by_cause(receiver.next()) == [("under-provisioned", "resolved")]
     sending.stop()
 
 
 def test_alerts_of_a_log_that_replaced_the_first_one_are_sent(
-    store: SqliteStore, receiver: Receiver, said: list[str]
+    store: SqliteStore, receiver: Receiver, reports: list[str]
 ) -> None:
     store.append("app/words", [Record(f"b-{n}", "batch", AT_S, "") for n in range(20)])
     store.append("app/words", [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said)
-    assert told(receiver.next()) == [("under-provisioned", "firing")]
+    sending = notifier(store, receiver, reports)
+    assert statuses_by_cause(receiver.next()) == [("under-provisioned", "firing")]
     another = SqliteStore(store.path.with_name("new.sqlite"))
     another.append("app/clicks", [DIAGNOSIS, ALERT])
     another.close()
@@ -244,29 +246,29 @@ def test_alerts_of_a_log_that_replaced_the_first_one_are_sent(
     for suffix in ("-wal", "-shm"):
         store.path.with_name(store.path.name + suffix).unlink(missing_ok=True)
     message = receiver.next()
-    assert (message["run"], told(message)) == ("app/clicks", [("under-provisioned", "firing")])
+    assert (message["run"], statuses_by_cause(message)) == ("app/clicks", [("under-provisioned", "firing")])
     sending.stop()
 
 
 def test_a_delivery_begins_no_run_in_a_log_that_has_replaced_the_first_one(
-    store: SqliteStore, receiver: Receiver, said: list[str]
+    store: SqliteStore, receiver: Receiver, reports: list[str]
 ) -> None:
     store.append("app/words", [DIAGNOSIS])
     webhook = Webhook(receiver.url, "plain", secret_file(store.path.parent))
-    waiting = Notifier(Reader(store.path), webhook, "", said.append)
+    waiting = Notifier(Reader(store.path), webhook, "", reports.append)
     waiting._waiting["app/gone"] = Waiting(attempts=1)
     waiting._look()
-    assert any("the log has no run 'app/gone'" in line for line in said)
+    assert any("the log has no run 'app/gone'" in line for line in reports)
     assert [info.name for info in store.runs()] == ["app/words"]
 
 
-def test_nobody_is_woken_by_a_simulation(store: SqliteStore, receiver: Receiver, said: list[str]) -> None:
+def test_nobody_is_woken_by_a_simulation(store: SqliteStore, receiver: Receiver, reports: list[str]) -> None:
     store.append("sim/run", [Record("n-1", "alert", 60.0, "simulated", body={"cause": "slow"})])
     store.append("app/words", [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said)
+    sending = notifier(store, receiver, reports)
     assert receiver.next()["run"] == "app/words"
     sending.stop()
-    assert receiver.got.empty()
+    assert receiver.messages.empty()
 
 
 @pytest.mark.parametrize("url", ["", "file:///etc/passwd", "http://", "ftp://host/x"])
@@ -282,25 +284,25 @@ def deliveries(store: SqliteStore, run: str = "app/words") -> list[DeliveryConte
 
 @pytest.mark.parametrize("place", ["/elsewhere", f"http://{'x' * 70}.example/hook", "http://[", "ftp://host/"])
 def test_a_redirect_is_a_failure_that_is_tried_again_and_ends_nothing(
-    store: SqliteStore, receiver: Receiver, said: list[str], place: str
+    store: SqliteStore, receiver: Receiver, reports: list[str], place: str
 ) -> None:
     receiver.redirect = place
     store.append("app/words", [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said)
-    assert told(receiver.next()) == [("under-provisioned", "firing")]
+    sending = notifier(store, receiver, reports)
+    assert statuses_by_cause(receiver.next()) == [("under-provisioned", "firing")]
     store.append("app/words", [OVER])
-    assert told(receiver.next()) == [("under-provisioned", "resolved")]
+    assert statuses_by_cause(receiver.next()) == [("under-provisioned", "resolved")]
     sending.stop()
     assert set(receiver.methods) == {"POST"}, "nothing is fetched from the place that it names"
-    assert said == ["the webhook at 127.0.0.1 failed with a redirect (HTTP 302), which is not followed; will retry"]
+    assert reports == ["the webhook at 127.0.0.1 failed with a redirect (HTTP 302), which is not followed; will retry"]
 
 
 def test_what_could_not_be_sent_is_in_the_log_until_it_is_sent(
-    store: SqliteStore, receiver: Receiver, said: list[str]
+    store: SqliteStore, receiver: Receiver, reports: list[str]
 ) -> None:
     receiver.failures = 2
     store.append("app/words", [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said)
+    sending = notifier(store, receiver, reports)
     receiver.next()
     while [each.state for each in deliveries(store)] != ["retrying", "sent"]:
         threading.Event().wait(0.01)
@@ -312,12 +314,12 @@ def test_what_could_not_be_sent_is_in_the_log_until_it_is_sent(
 
 
 def test_what_cannot_be_sent_for_too_long_is_given_up(
-    store: SqliteStore, receiver: Receiver, said: list[str], monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, receiver: Receiver, reports: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("homeostat.web.webhook.GIVE_UP_S", 0.0)
     receiver.refused = "app/words"
     store.append("app/words", [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said)
+    sending = notifier(store, receiver, reports)
     while "given up" not in [each.state for each in deliveries(store)]:
         threading.Event().wait(0.01)
     store.append("app/b", [DIAGNOSIS, ALERT])
@@ -326,26 +328,26 @@ def test_what_cannot_be_sent_for_too_long_is_given_up(
 
 
 def test_only_so_many_messages_wait(
-    store: SqliteStore, receiver: Receiver, said: list[str], monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, receiver: Receiver, reports: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("homeostat.web.webhook.MOST_WAITING", 2)
     receiver.refused = "app/"
     for name in ("app/a", "app/b", "app/c"):
         store.append(name, [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said)
+    sending = notifier(store, receiver, reports)
     while "dropped" not in [each.state for each in deliveries(store, "app/a")]:
         threading.Event().wait(0.01)
     sending.stop()
 
 
 def test_what_was_waiting_when_the_server_ended_is_sent_or_reported(
-    store: SqliteStore, receiver: Receiver, said: list[str]
+    store: SqliteStore, receiver: Receiver, reports: list[str]
 ) -> None:
     waiting = DeliveryContent("retrying", "127.0.0.1", 1, 1, "with HTTP 500")
     for name in ("app/words", "app/b"):
         store.append(name, [DIAGNOSIS, ALERT, Record.of("delivery-1", AT_S, waiting, "not accepted")])
     store.append("app/b", [STARTED])
-    sending = notifier(store, receiver, said)
+    sending = notifier(store, receiver, reports)
     assert receiver.next()["run"] == "app/words"
     while [each.state for each in deliveries(store)] != ["retrying", "sent"]:
         threading.Event().wait(0.01)
@@ -355,10 +357,10 @@ def test_what_was_waiting_when_the_server_ended_is_sent_or_reported(
 
 
 def test_every_message_is_signed_with_the_secrets_of_the_moment(
-    store: SqliteStore, receiver: Receiver, said: list[str]
+    store: SqliteStore, receiver: Receiver, reports: list[str]
 ) -> None:
     store.append("app/words", [DIAGNOSIS, ALERT])
-    sending = notifier(store, receiver, said, "plain")
+    sending = notifier(store, receiver, reports, "plain")
     body = as_json(receiver.next())
     file = secret_file(store.path.parent)
     (old,) = read_secrets(file)

@@ -22,32 +22,32 @@ RUN = {"run": "app/batches"}
 Homeostat = Callable[..., Any]
 
 
-def asked(client: httpx.Client, path: str = "/models/performance.json", **given: object) -> dict[str, Any]:
-    answer = client.get(path, params=RUN | {name: str(value) for name, value in given.items()})
+def answer_of(client: httpx.Client, path: str = "/models/performance.json", **parameters: object) -> dict[str, Any]:
+    answer = client.get(path, params=RUN | {name: str(value) for name, value in parameters.items()})
     assert answer.status_code == 200
     return dict(answer.json())
 
 
 def test_a_prediction_is_that_of_the_command(client: httpx.Client, log: Path, homeostat: Homeostat) -> None:
-    told = asked(client, rate=2000, executors=8, partitions=48)
-    ran = homeostat(
+    prediction = answer_of(client, rate=2000, executors=8, partitions=48)
+    result = homeostat(
         *("whatif", "--store", log, "--run", RUN["run"], "--json"),
         *("--rate", "2000", "--executors", 8, "--partitions", 48),
     )
-    assert {name: told[name] for name in ("now", "then", "errors")} == {
-        name: ran.json[name] for name in ("now", "then", "errors")
+    assert {name: prediction[name] for name in ("now", "then", "errors")} == {
+        name: result.json[name] for name in ("now", "then", "errors")
     }
 
 
 def test_a_plan_is_that_of_the_command_and_comes_in_pages(
     client: httpx.Client, log: Path, homeostat: Homeostat
 ) -> None:
-    ran = homeostat("plan", "--store", log, "--run", RUN["run"], "--rate", "3k", "--cost-limit", 20, "--json").json
-    first = asked(client, "/plans.json", rate=3000, cost=20, limit=1)
-    assert (first["holds"], first["change"], first["best"]) == (True, ran["change"], ran["best"])
-    assert (len(first["candidates"]), first["total"], first["next"]) == (1, len(ran["candidates"]), 1)
-    rest = asked(client, "/plans.json", rate=3000, cost=20, offset=first["next"])
-    assert first["candidates"] + rest["candidates"] == ran["candidates"]
+    result = homeostat("plan", "--store", log, "--run", RUN["run"], "--rate", "3k", "--cost-limit", 20, "--json").json
+    first = answer_of(client, "/plans.json", rate=3000, cost=20, limit=1)
+    assert (first["holds"], first["change"], first["best"]) == (True, result["change"], result["best"])
+    assert (len(first["candidates"]), first["total"], first["next"]) == (1, len(result["candidates"]), 1)
+    rest = answer_of(client, "/plans.json", rate=3000, cost=20, offset=first["next"])
+    assert first["candidates"] + rest["candidates"] == result["candidates"]
     assert rest["next"] is None
 
 
@@ -59,31 +59,33 @@ def test_a_plan_is_for_the_forecast_as_on_the_command_line_and_for_a_rate_that_i
     store = SqliteStore(week)
     store.save_state(run, "model", model_of(log, RUN["run"]))
     store.close()
-    ran = homeostat("plan", "--store", week, "--run", run, "--horizon", "6 h", "--json").json
-    with serving(week) as found, found.client() as client:
-        asked = {"run": run, "horizon": "6 h"}
-        told = client.get("/plans.json", params=asked | {"limit": "100"}).json()
-        page = client.get("/plans", params=asked).text
-        steady = client.get("/plans.json", params=asked | {"rate": "1000"}).json()
-    assert told["load"].startswith("The load is forecast by")
-    assert told["load"] in page
-    assert {name: told[name] for name in ("load", "rate_per_s", "change", "best")} == {
-        name: ran[name] for name in ("load", "rate_per_s", "change", "best")
+    command_answer = homeostat("plan", "--store", week, "--run", run, "--horizon", "6 h", "--json").json
+    with serving(week) as served, served.client() as client:
+        question = {"run": run, "horizon": "6 h"}
+        answer = client.get("/plans.json", params=question | {"limit": "100"}).json()
+        page = client.get("/plans", params=question).text
+        steady = client.get("/plans.json", params=question | {"rate": "1000"}).json()
+    assert answer["load"].startswith("The load is forecast by")
+    assert answer["load"] in page
+    assert {name: answer[name] for name in ("load", "rate_per_s", "change", "best")} == {
+        name: command_answer[name] for name in ("load", "rate_per_s", "change", "best")
     }
     assert steady["load"] == "The load is assumed to stay constant."
     assert steady["rate_per_s"] == pytest.approx(1_000, rel=0.2)
-    assert told["rate_per_s"] > 1.3 * steady["rate_per_s"]
+    assert answer["rate_per_s"] > 1.3 * steady["rate_per_s"]
 
 
 def test_without_enough_history_a_plan_says_that_the_load_is_taken_to_stay(client: httpx.Client) -> None:
-    assert asked(client, "/plans.json")["load"].startswith("The load is assumed to stay constant; a forecast is not")
+    assert answer_of(client, "/plans.json")["load"].startswith(
+        "The load is assumed to stay constant; a forecast is not"
+    )
 
 
 def test_the_curve_rises_with_the_rate_and_ends_at_what_can_be_taken(client: httpx.Client) -> None:
-    told = asked(client, executors=8)
-    curve = told["curve"]
+    prediction = answer_of(client, executors=8)
+    curve = prediction["curve"]
     assert curve["trigger_s"] == 10
-    assert curve["rate_per_s"][-1] == told["sliders"][0]["high"] > told["now"]["saturation_per_s"]["p50"]
+    assert curve["rate_per_s"][-1] == prediction["sliders"][0]["high"] > prediction["now"]["saturation_per_s"]["p50"]
     for name in ("now", "then"):
         throughput = curve[name]["throughput_per_s"]
         assert throughput == pytest.approx(sorted(throughput), rel=0.01)
@@ -96,7 +98,7 @@ def test_the_curve_rises_with_the_rate_and_ends_at_what_can_be_taken(client: htt
 
 
 def test_sliders_are_what_the_engine_has(client: httpx.Client) -> None:
-    sliders = {each["name"]: each for each in asked(client, executors=7)["sliders"]}
+    sliders = {each["name"]: each for each in answer_of(client, executors=7)["sliders"]}
     assert list(sliders) == ["rate", "executors", "partitions"]
     assert (sliders["executors"]["now"], sliders["executors"]["value"], sliders["executors"]["high"]) == (4, 7, 16)
     dataflow = client.get("/models/performance.json", params={"run": "app/words"}).json()
@@ -105,7 +107,7 @@ def test_sliders_are_what_the_engine_has(client: httpx.Client) -> None:
 
 def test_a_knob_of_a_dataflow_can_be_set(client: httpx.Client) -> None:
     few, many = (
-        asked(client, run="app/words", rate=400, set=knobs)
+        answer_of(client, run="app/words", rate=400, set=knobs)
         for knobs in ("parallelism.count=2", "parallelism.count=20,parallelism.lines=2")
     )
     assert not few["then"]["stable"]
@@ -114,7 +116,7 @@ def test_a_knob_of_a_dataflow_can_be_set(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("parameters", "reason"),
     [
         ({"executors": 31}, "executors.app = 31 is outside its bounds 1 to 30."),
         ({"set": "parallelism.nothing=3"}, "There is no knob 'parallelism.nothing'."),
@@ -122,18 +124,20 @@ def test_a_knob_of_a_dataflow_can_be_set(client: httpx.Client) -> None:
         ({"set": "parallelism.count=99999999"}, "parallelism.count can be at most 20000 here."),
     ],
 )
-def test_what_the_engine_cannot_do_is_reported(client: httpx.Client, given: dict[str, Any], reason: str) -> None:
-    told = asked(client, **given)
-    assert (told["usable"], told["reason"]) == (False, reason)
+def test_what_the_engine_cannot_do_is_reported(client: httpx.Client, parameters: dict[str, Any], reason: str) -> None:
+    prediction = answer_of(client, **parameters)
+    assert (prediction["usable"], prediction["reason"]) == (False, reason)
 
 
 @pytest.mark.parametrize("path", ["/models/performance.json", "/plans.json"])
 @pytest.mark.parametrize(
-    ("given", "status"),
+    ("parameters", "status"),
     [({"rate": "nan"}, 400), ({"rate": "-1"}, 400), ({"rate": "1_000"}, 400), ({"rate": "9" * 50}, 400)],
 )
-def test_rates_of_no_sense_are_refused(client: httpx.Client, path: str, given: dict[str, str], status: int) -> None:
-    assert client.get(path, params=RUN | given).status_code == status
+def test_rates_of_no_sense_are_refused(
+    client: httpx.Client, path: str, parameters: dict[str, str], status: int
+) -> None:
+    assert client.get(path, params=RUN | parameters).status_code == status
 
 
 def test_unchanged_answers_are_not_sent_again(client: httpx.Client) -> None:
@@ -145,9 +149,9 @@ def test_unchanged_answers_are_not_sent_again(client: httpx.Client) -> None:
 
 def model_of(log: Path, run: str) -> dict[str, Any]:
     store = SqliteStore(log, read_only=True)
-    found = store.load_state(run, "model")
+    state = store.load_state(run, "model")
     store.close()
-    return dict(json.loads(json.dumps(found)))
+    return dict(json.loads(json.dumps(state)))
 
 
 def test_a_model_that_makes_no_sense_is_reported_and_nothing_fails(served: Served, log: Path) -> None:

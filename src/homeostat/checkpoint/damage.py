@@ -25,7 +25,7 @@ from homeostat.core.errors import HomeostatError
 
 # The newest versions of these files that Spark 4.3 writes.
 NEWEST_OFFSETS, NEWEST_COMMITS, NEWEST_OPERATOR = 2, 3, 2
-# A running query changes files during the check, which then looks again, at most this often. A choice.
+# A running query changes files during the check, which is then repeated, at most this often. A choice.
 LOOKS = 5
 # Larger files are judged by their ends alone: reading them whole takes too long. A choice.
 CHECKED_BYTES = 8 << 20

@@ -44,7 +44,7 @@ def export(
         rows = {}
         for each in track(chosen_tables, "exporting"):
             place = with_scheme(f"{target}/{each.view}")
-            # An earlier try may have written a batch that has since been removed.
+            # An earlier attempt may have written a batch that has since been removed.
             storable(table(spark, checkpoint, each, chosen)).write.mode("overwrite").parquet(place)
             rows[each.view] = spark.read.parquet(place).count()
         return rows

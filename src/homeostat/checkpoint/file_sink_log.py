@@ -44,7 +44,8 @@ def require_log(checkpoint: Checkpoint, directory: str) -> None:
 
 
 def add_entry(spark: SparkSession, checkpoint: Checkpoint, directory: str, batch: int) -> None:
-    """Add an entry that says that this batch wrote no files. Spark's own code writes it; a note of it is made first."""
+    """Add an entry that says that this batch wrote no files. Spark's own code writes it. The entry is recorded first,
+    so that it can be found again."""
     _write_notes(checkpoint, {**_notes(checkpoint), str(batch): directory})
     for path in _entries(directory, batch):
         checkpoint.files.delete(_aside_path(path))

@@ -109,7 +109,7 @@ def local_path(location: str) -> Path:
 
 
 def real_location(location: str) -> str:
-    """Return the location without links, `.` and `..`, so that a place has one name whatever leads to it."""
+    """Return the location without links, `.` and `..`, so that a place has one name, however it is reached."""
     if not is_local(location):
         return location.rstrip("/") or location
     path = os.path.realpath(local_path(location))
@@ -180,7 +180,8 @@ class LocalFiles:
             _sync_directory(parent)
 
     def renames_at_once(self, path: str) -> bool:
-        """Tries it: a file system over an object store copies the files, which then are others."""
+        """Tries a rename: a file system over an object store copies the files, so that they are different files
+        afterwards."""
         before = local_path(path).parent / f".probe-{uuid4().hex}"
         after = before.with_name(f"{before.name}-renamed")
         before.mkdir(parents=True)
@@ -237,7 +238,7 @@ class HadoopFiles:
         return _walk(self, path)
 
     def exists(self, path: str) -> bool:
-        """Every location is checked with this first, so it reports a location that cannot be reached."""
+        """This is the first call for every location, so it reports a location that cannot be reached."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 

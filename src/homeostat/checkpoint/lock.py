@@ -66,5 +66,5 @@ def hold_lock(location: str) -> Iterator[None]:
 
 
 def _path(location: str) -> Path:
-    """One lock for each place, whatever link or spelling leads to it."""
+    """One lock for each place, for all links and spellings of it."""
     return local_path(f"{real_location(location)}.lock")

@@ -64,7 +64,8 @@ class Operator:
     """A stateful operator as Spark recorded it when it first ran or last changed.
 
     A `single` operator has all its rows in one partition, whatever the number of partitions: a limit, or an aggregation
-    without a key. Of an `inferred` one there is no record, as before Spark 4.0: what it is follows from its state.
+    without a key. There is no record of an `inferred` operator, as before Spark 4.0: its kind is inferred from its
+    state.
     """
 
     id: int
@@ -154,7 +155,7 @@ class Checkpoint:
         batches, begun_batches = self.batches(), self.begun_batches()
         if not batches.one_is_open or len(begun_batches) < 2:
             return None
-        # The batch before need not have the number before: a query without state may skip batches.
+        # The previous batch may not have the previous number: a query without state may skip batches.
         target, before = self.state_partitions(batches.begun), self.state_partitions(begun_batches[-2])
         return target if target != before else None
 

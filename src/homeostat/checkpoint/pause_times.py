@@ -31,7 +31,7 @@ class Pause:
 
 
 def predicted_s(rows: float, size: float, past: Sequence[Pause] = ()) -> float:
-    """Predict the seconds for a state of so many rows and bytes, by a rule of thumb corrected by past pauses.
+    """Predict the seconds for a state of this size, by a rule of thumb corrected by past pauses.
 
     >>> predicted_s(0, 0, [Pause(0.0, 0, 0, {"repartition": 10.0})])
     10.0

@@ -110,7 +110,7 @@ def _keep(checkpoint: Checkpoint) -> str:
 
 
 def _same_batch(checkpoint: Checkpoint, saved_checkpoint: Checkpoint, batch: int) -> bool:
-    """Compares the offsets, which say what a batch reads and when it was started."""
+    """Compares the offsets, which show what a batch reads and when it was started."""
     path = saved_checkpoint.path("offsets", batch)
     read = checkpoint.files.read
     return checkpoint.files.exists(path) and read(path) == read(checkpoint.path("offsets", batch))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 # Attempts to read the newest batch. Each fails only if the running query removed the batch meanwhile. A choice.
 TRIES = 4
-# Spark escapes these characters in a path and does not turn them back.
+# Spark escapes these characters in a path and never unescapes them.
 ESCAPED = frozenset(' "%<>[]\\^`{|}#?')
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")

@@ -220,24 +220,24 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
 
 def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> ComponentDigest:
     finite = np.isfinite(sample.rows) & np.isfinite(sample.run_s)
-    known = int(np.count_nonzero(finite))
-    measured_share = known / finite.size if finite.size else 0.0
+    known_count = int(np.count_nonzero(finite))
+    measured_share = known_count / finite.size if finite.size else 0.0
     rows, run_s = sample.rows[finite], sample.run_s[finite]
     working = run_s > 0
     rates = rows[working] / run_s[working]
     rate = median(rates)
     arrivals = _arrivals(sample, before)[finite]
     needed_s = arrivals[working] / rates if rates.size and rates.all() else run_s
-    busiest_s = float(needed_s.max()) if known else NAN
-    arrived_rows = float(arrivals.sum()) if known else NAN
+    busiest_s = float(needed_s.max()) if known_count else NAN
+    arrived_rows = float(arrivals.sum()) if known_count else NAN
     measured = measured_share >= LEAST_KNOWN and arrived_rows > 0 and busiest_s > 0
     return ComponentDigest(
         instances=sample.instances,
         known_share=measured_share,
-        complete=0 < finite.size == known and _waiting_known(sample),
-        rows=float(rows.sum()) if known else NAN,
-        rows_out=float(sample.rows_out[finite].sum()) if known else NAN,
-        run_s=float(run_s.sum()) if known else NAN,
+        complete=0 < finite.size == known_count and _waiting_known(sample),
+        rows=float(rows.sum()) if known_count else NAN,
+        rows_out=float(sample.rows_out[finite].sum()) if known_count else NAN,
+        run_s=float(run_s.sum()) if known_count else NAN,
         arrived_rows=arrived_rows,
         busiest_s=busiest_s,
         span_s=_nan_max(sample.finish_s),

@@ -38,7 +38,7 @@ class SourceSample:
 
     `rows_per_offset` is below 1 where offsets are no rows: in a compacted topic, and in one that transactions write to.
     `silent_s` is for how long the source has not answered, with the `error`; its partitions are then those of the last
-    answer. `gone` are topics that no longer exist. `keep_s` is for how long rows are kept; NaN if unknown or for ever.
+    answer. `missing_topics` no longer exist. `keep_s` is for how long rows are kept; NaN if unknown or for ever.
     `overtaken_s` is when deletion reaches unread rows at the present rates; NaN if it does not.
     """
 
@@ -49,7 +49,7 @@ class SourceSample:
     rows_per_offset: float = 1.0
     silent_s: float = 0.0
     error: str = ""
-    gone: tuple[str, ...] = ()
+    missing_topics: tuple[str, ...] = ()
     keep_s: float = NAN
     overtaken_s: float = NAN
 

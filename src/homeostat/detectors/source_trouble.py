@@ -46,7 +46,7 @@ class SourceTroubleDetector:
         samples = [sample for sample in view.sources if view.now_s - sample.at_s <= self.stale_s]
         checks: dict[str, Callable[[SourceSample], str]] = {
             SOURCE_UNREACHABLE: self._unreachable,
-            SOURCE_GONE: _gone,
+            SOURCE_GONE: _missing,
             SOURCE_LEADERLESS: _leaderless,
             ROWS_EXPIRED: _expired,
             RETENTION_NEAR: self._near,
@@ -73,8 +73,8 @@ class SourceTroubleDetector:
         return f"the oldest unread row has waited for {span(lag_s)}, and rows are kept for {span(sample.keep_s)}"
 
 
-def _gone(sample: SourceSample) -> str:
-    return f"{', '.join(sample.gone[:_NAMED])} does not exist" if sample.gone else ""
+def _missing(sample: SourceSample) -> str:
+    return f"{', '.join(sample.missing_topics[:_NAMED])} does not exist" if sample.missing_topics else ""
 
 
 def _leaderless(sample: SourceSample) -> str:

@@ -63,7 +63,8 @@ DYNAMIC_ALLOCATION = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What happens when, in seconds since the query runs. Events after the first can come earlier: see `hasten`.
+    """The events and their times, in seconds since the query runs. Events after the first can come earlier: see
+    `hasten`.
 
     `load` has pairs (second, rows per second). Two executors can handle the first load; the second needs three."""
 
@@ -123,7 +124,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Who decides on the number of executors."""
+    """Says who decides on the number of executors."""
 
     name: str
     title: str
@@ -248,7 +249,7 @@ class Performance:
         write_control(self.directory / "control" / f"{NAME}.json", load=load)
 
     def go_on(self, elapsed_s: float, began_s: float) -> None:
-        """Read the log, and do what the plan has for this moment."""
+        """Read the log, and carry out the plan for this moment."""
         fresh = self._follower.new()
         self._records += fresh
         self.points += points_of((r for r in fresh if r.at_s > began_s), began_s, self.plan.load_at)

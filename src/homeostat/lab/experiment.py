@@ -1,4 +1,4 @@
-"""Runs an experiment on real Spark: an application, a load, faults at given times, and what the loop did."""
+"""Runs an experiment on real Spark: an application, a load, faults at given times, and the actions of the loop."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """`differences` between what the sink has and what the profile says. Empty if no row was lost or duplicated."""
+    """`differences` are those between the rows of the sink and those of the profile. Empty if no row was lost or
+    duplicated."""
 
     started_s: float
     records: tuple[Record, ...]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EXECUTOR_CLASS = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-# A sleep goes on while its process is stopped. The cycle is many times as long as the word count's sleep, since
-# otherwise the executor would be less slow than the factor says.
+# A sleep continues while its process is stopped. The cycle is many times as long as the word count's sleep; otherwise
+# the executor would be slowed by less than the factor.
 CYCLE_S = 0.4
 LOOK_AGAIN_S = 0.05
 CYCLES_A_SEARCH = 5  # a choice: new Python workers are found within two seconds, and the search costs little CPU

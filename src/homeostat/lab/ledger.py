@@ -1,4 +1,5 @@
-"""Keeps what the sink got, batch by batch, and compares it with the profile, to find lost or duplicated rows."""
+"""Stores the rows that the sink received, batch by batch, and compares them with the profile, to find lost or
+duplicated rows."""
 
 from __future__ import annotations
 

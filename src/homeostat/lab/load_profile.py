@@ -1,4 +1,4 @@
-"""What the experiment source produces: how many rows by when, and which word each row has."""
+"""The load that the experiment source produces: the number of rows at each time, and the word of each row."""
 
 from __future__ import annotations
 

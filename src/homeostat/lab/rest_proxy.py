@@ -15,7 +15,7 @@ GARBAGE = b"\x00\xff{[not JSON"
 
 
 class Behaviour(Enum):
-    """How the proxy answers, from the next request on."""
+    """How the proxy answers, starting with the next request."""
 
     FAITHFUL = "passes on Spark's answer"
     LATE = "passes on Spark's answer after a delay"

@@ -36,9 +36,9 @@ def write_marks(directory: str | Path) -> Sink:
 
 
 class HandedOut:
-    """Which rows the source handed out in which batch, as the query wrote it down before it read them.
+    """The rows that the source handed out in each batch, as the query logged them before it read them.
 
-    Call `look` often: Spark deletes what it wrote down about old batches.
+    Call `look` often, because Spark deletes its logs of old batches.
     """
 
     def __init__(self, checkpoint: Path) -> None:
@@ -75,7 +75,7 @@ class RowDifferences:
 
 @dataclass
 class RowLedger:
-    """What a ledger of marked rows says about each row. `read` continues where it ended before."""
+    """The rows in a ledger of marked rows. `read` continues where it ended before."""
 
     directory: Path
     _last_read: int = -1

@@ -11,7 +11,7 @@ from homeostat.views.watched_model import WATCHING, model_of
 
 
 def from_scenario(scenario: Scenario, seed: int | None = None) -> ApplicationModel:
-    """Watch the scenario to its end without acting, and fit a model to what was seen."""
+    """Watch the scenario to its end without acting, and fit a model to the observations."""
     states: list[tuple[State, float]] = []
 
     def keep_last(_trace: Trace, state: State, engine: SimulatedEngine) -> None:

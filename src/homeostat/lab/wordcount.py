@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NAME = "wordcount"
-# A busy machine ends a sleep milliseconds late. Fewer, longer sleeps make rows take the time that is meant.
+# A busy machine ends a sleep milliseconds late. With fewer, longer sleeps, rows take the intended time.
 ROWS_A_WAIT = 10
 TURNS_PER_S = 20_000_000  # of an empty loop on a core of its own, roughly
 APP = '''\

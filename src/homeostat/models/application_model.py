@@ -41,7 +41,7 @@ class Predicted:
     """The prediction for a configuration at a rate. Values that an engine does not have are NaN: a dataflow has no
     batches.
 
-    `rows` is the size of a batch. `limit` says what more instances would not improve, `unknown` what was assumed.
+    `rows` is the size of a batch. `limit` says what more instances would not improve, `unknown` what had to be assumed.
     """
 
     configuration: Configuration
@@ -64,9 +64,9 @@ class Predicted:
 class ApplicationModel:
     """Everything needed to answer what-if questions, as of one moment.
 
-    `arrival_per_s` is the load then, `variation` the standard deviation of its logarithm, `backlog_rows` the rows that
-    wait at the sources. If the source does not `replays`, rows that are not processed at once are lost. `errors` is how
-    far predictions for each component have been off so far, in ln.
+    `arrival_per_s` is the load then, `variation` the standard deviation of its logarithm, `backlog_rows` the number of
+    rows that wait at the sources. `replays` is False if the source loses rows that are not processed at once. `errors`
+    is how far predictions for each component have been off so far, in ln.
     """
 
     at_s: float
@@ -103,7 +103,8 @@ class ApplicationModel:
         return self._steps_s(configuration, SetLive, Restart)
 
     def behind_rows(self, configuration: Configuration, rate_per_s: float) -> float:
-        """Return the rows that wait once the configuration is up: those of now and those that arrive meanwhile."""
+        """Return how many rows wait once the configuration is up: those that wait now, and those that arrive until
+        then."""
         return self.backlog_rows + rate_per_s * self.restart_s(configuration) if self.replays else 0.0
 
     def restart_s(self, configuration: Configuration) -> float:
@@ -177,7 +178,7 @@ def application_model(view: View) -> ApplicationModel | None:
 
 
 def size_assumptions(view: View, instances: Mapping[str, int]) -> tuple[str, ...]:
-    """Return what sizing components for so many instances or executors has to assume."""
+    """Return the assumptions of sizing components for these numbers of instances or executors."""
     if not view.micro_batch:
         flow = flow_model(view)
         return tuple(flow.assumptions(instances)) if flow is not None else ()

@@ -1,7 +1,8 @@
 """The parts of a recorded batch: the driver's phases, the stages, and the time around them.
 
-A batch is phases on the driver and, inside `addBatch`, stages of tasks. What of `addBatch` no stage covers belongs to
-the driver if it lies before or between stages, and to the sink if it lies after the last one or is a job of its own.
+A batch consists of phases on the driver and, inside `addBatch`, stages of tasks. The time of `addBatch` in which no
+stage runs belongs to the driver before and between stages. After the last stage, or in a job of its own, it belongs to
+the sink.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class StagePart:
 
     @cached_property
     def recorded_s(self) -> float:
-        """How long its tasks take on its slots."""
+        """How long the recorded tasks take on the recorded slots."""
         return makespan_s(self.task_s, self.slots)
 
     def replay_s(self, task_s: Array, slots: int | None = None) -> float:
@@ -59,11 +60,12 @@ class StagePart:
 
 @dataclass(frozen=True, slots=True)
 class BatchParts:
-    """One batch of `seconds`. `period_s` is how long it may take: its trigger interval, or what it took if longer.
+    """One batch of `seconds`. `period_s` is how long it may take: its trigger interval, or its duration if that is
+    longer.
 
     `lead_s` is the time of `addBatch` before the first stage and between stages, `tail_s` after the last one and in
-    jobs that run no stage of the query. Both are NaN if the engine does not report when stages ran; `around_s` is then
-    all that is known of them. `outside_s` is the time of the whole batch in which no stage ran; NaN if unknown.
+    jobs that run no stage of the query. Both are NaN if the engine does not report when stages ran. Only their sum,
+    `around_s`, is then known. `outside_s` is the time of the whole batch in which no stage ran; NaN if unknown.
     """
 
     seconds: float
@@ -92,7 +94,7 @@ class BatchParts:
         return sum(stage.seconds for stage in self.stages if stage.name == component)
 
     def of_interval(self, arrival_per_s: float) -> float:
-        """The time that the batch would take with the rows of one trigger interval, as a share of what it took.
+        """The time that the batch would take with the rows of one trigger interval, as a share of its real time.
 
         1 if it is not known, or if no more rows were read than arrive in an interval.
         """
@@ -133,7 +135,8 @@ def _stage(name: str, sample: TaskSample, slots: int) -> StagePart | None:
     measured = np.isfinite(sample.run_s)
     if not measured.any():
         return None
-    # A task that was not measured counts like a typical one. Otherwise, it would seem to delay all others, or none.
+    # A task that was not measured counts like a typical one. With any other value it would seem to delay all others, or
+    # none.
     task_s, costs = or_typical(sample.run_s), sample.costs
     if costs is not None:
         extra = (costs.fetch_wait_s, costs.deserialise_s, costs.serialise_s, costs.delay_s, costs.failed_s)

@@ -26,7 +26,7 @@ DRAWS = 24
 EVEN_UP_TO = 1.5
 DRIVER = "driver"
 
-# Fixed, so that the same question gets the same answer.
+# A fixed seed, so that the same question gets the same answer.
 _SEED = 20_261_115
 # More executors that save less than this share of a batch are not worth naming. A choice.
 _NO_GAIN = 0.02
@@ -176,7 +176,7 @@ class BatchModel:
 
     @cached_property
     def _draws(self) -> dict[_Arguments, Array]:
-        """Earlier answers: a search returns to the same setups."""
+        """Earlier answers, because a search returns to the same setups."""
         return {}
 
     @cached_property
@@ -232,7 +232,8 @@ class BatchModel:
         return median(self.durations_s(rows, setup))
 
     def critical_path(self, rows: float, setup: Setup) -> CriticalPath:
-        """Return what is left of a batch when every task has a slot, and how many executors nearly reach that."""
+        """Return the time of a batch that remains when every task has a slot, and how many executors nearly reach that
+        time."""
         widest = max((stage.tasks(setup) for stage in self.stages), default=1)
         most = math.ceil(widest / self.slots)
         enough = self._enough(rows, setup, most)

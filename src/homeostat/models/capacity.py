@@ -19,14 +19,14 @@ from homeostat.models.headroom import growth
 from homeostat.models.model_fitting import batch_model
 from homeostat.models.noise import Noise, fit
 
-# Observations that the highest load is looked for in: more remember a peak longer. A choice.
+# The highest load is that of this many observations: more remember a peak longer. A choice.
 PEAKS_OVER = 60
 # A load counts as a peak above this quantile: a higher one would be a single odd observation. A choice.
 PEAK_QUANTILE = 0.95
 
-# Observations that rows out per row in are averaged over: more are steadier, fewer follow the data. A choice.
+# Rows out per row in are averaged over this many observations: more are steadier, fewer follow the data. A choice.
 _SELECTIVITY_OBSERVATIONS = 30
-# Observations that the noise of a dataflow is fitted to: differences need many values. A choice.
+# The noise of a dataflow is fitted to this many observations, because differences need many values. A choice.
 _NOISE_OBSERVATIONS = 400
 # Headroom in standard deviations of the load: 2.5 covers 99 % of a normal distribution. More costs idle instances.
 _HEADROOM_SIGMAS = 2.5
@@ -35,7 +35,7 @@ _HEADROOM_SIGMAS = 2.5
 _LEAST_TARGET = 0.5
 # Observations with a number of instances before their median counts as the capacity measured with it. A choice.
 _LEAST_CAPACITY_OBSERVATIONS = 4
-# A load is at least this share of the capacity in logarithms, where 0 has no place. A choice.
+# In logarithms, a load counts as at least this share of the capacity, because 0 has no logarithm. A choice.
 _SMALLEST_UTILISATION = 1e-3
 # Values needed before their standard deviation may lower the fitted noise. A choice.
 _LEAST_VALUES = 6
@@ -83,7 +83,7 @@ class Load:
     def target(self) -> float:
         """The utilisation to plan for: enough headroom that the load fits 99 % of the time, none for a steady load.
 
-        If the policy plans by risk, it is enough for the growth that is worth its price instead.
+        If the policy plans by risk, the headroom instead covers the growth that is worth its price.
 
         The noise is fitted to differences, which ignore a moving level but need many values. The standard deviation of
         the values themselves can only be widened by a moving level, so the smaller of the two is closer.
@@ -115,7 +115,7 @@ def level(series: Array, last: int = RECENT) -> float:
 
 
 def peak(series: Array, last: int = PEAKS_OVER) -> float:
-    """Return what a series rarely exceeds. The planned headroom is larger than this for ordinary noise."""
+    """Return a value that a series rarely exceeds. With ordinary noise, the planned headroom is larger."""
     recent = series[np.isfinite(series)][-last:]
     return numpy_quantile(np.sort(recent), PEAK_QUANTILE) if len(recent) else 0.0
 

@@ -27,7 +27,7 @@ class Mends:
 def combined_gain(view: View, mends: Mends) -> float:
     """Return ln(time before ÷ after) of the whole application at the load of the latest observations; NaN if unknown.
 
-    A batch is replayed with all of it. A dataflow is as fast as its bottleneck before and after.
+    A batch is replayed with all remedies at once. A dataflow is as fast as its bottleneck before and after.
     """
     return _of_batches(view, mends) if view.micro_batch else _of_dataflow(view, mends)
 

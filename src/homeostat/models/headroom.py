@@ -1,9 +1,10 @@
-"""Headroom by risk: by which factor the load may grow before another change could take effect.
+"""Headroom by risk: the factor by which the load may grow before another change could take effect.
 
-The growth comes from the application's own arrivals: the highest of the next observations ÷ the level before them, at
-the same time of earlier days and lately, where the load was as restless as now. While there is little history, growth
-as usual in recorded traffic stands in. Which quantile to plan for follows from what a violation costs: one more
-instance is worth its price as long as the chance of a violation without it, times that cost, is higher (newsvendor).
+The growth is measured on the application's own arrivals: the highest of the next observations ÷ the level before them.
+The samples are recent moments with similar fluctuations, and the same time of earlier days. While there is little
+history, the usual growth in recorded traffic is used instead. The cost of a violation decides which quantile to plan
+for: one more instance is worth its price as long as the probability of a violation without it, times that cost, is
+higher (newsvendor).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from homeostat.core.view import View
 
 # The load at a given time is the mean of this many observations, as in the planning of sizes.
 _LEVEL_OVER = 6
-# Changes until the next but one takes effect: an action is planned to last until the one after it could help.
+# The number of changes until the next but one takes effect: an action must suffice until the one after it could help.
 _CHANGES_AHEAD = 2.0
 # Observations until a change is decided. More plans for more growth. A choice.
 _OBSERVATIONS_TO_DECIDE = 2.0
@@ -28,26 +29,26 @@ _OBSERVATIONS_TO_DECIDE = 2.0
 # with the square root of the time. Not checked on other traces.
 _PRIOR_GROWTH = ((0.0, -0.05), (0.5, 0.045), (0.9, 0.15), (0.95, 0.2), (0.99, 0.35), (1.0, 0.5))
 _PRIOR_OVER_S = 100.0
-# How many observations that counts for. More trust an application's own history later. A choice.
+# How many observations the prior counts for. With more, an application's own history counts later. A choice.
 _PRIOR_OBSERVATIONS = 60.0
-# The prior is represented by so many values. A choice.
+# The prior is represented by this many values. A choice.
 _PRIOR_VALUES = 200
-# Observations that show how restless the load is, and how fast a moment that was more or less restless (ln) loses
-# weight. A narrower weight follows bursts sooner, and has fewer moments to go by. Choices.
+# The number of observations that show how restless the load is, and the width (ln) of the weight of moments that were
+# more or less restless. A narrower weight follows bursts sooner, but leaves fewer samples. Choices.
 _RESTLESS_OVER, _RESTLESS_WIDTH = 12, 0.7
-# Moments of earlier days count if they are within this time of day of what comes; each minute as much as this many
-# observations. Choices.
+# Minutes of earlier days count if their time of day is this close to the time that is planned for. Each counts as much
+# as this many observations. Choices.
 _TIME_OF_DAY_S, _MINUTE_WEIGHT = 3600.0, 3.0
 _DAY_MINUTES = 1440
 # If less arrives than this, growth cannot be measured.
 _SMALLEST_PER_S = 1e-6
 # A steady load has this much restlessness, so that moments without noise can be compared.
 _LEAST_RESTLESS = 1e-3
-# How far is looked for the next growth, and the least that a moment must show of what followed, in minutes. Moments
-# that are looked at, at most. Choices.
+# How far ahead the next growth is searched for, and how much history must follow a moment at least, in minutes; and the
+# most moments that are examined. Choices.
 _LONGEST_LOOK, _LEAST_LOOK, _MOST_STARTS = 720, 30, 300
-# The usual drift of the logarithm of a load in a minute, as of a random walk, and how many moments it counts for.
-# Choices, not fitted to any trace.
+# The usual drift of the logarithm of a load in a minute, as in a random walk, and how many moments this prior counts
+# for. Choices, not fitted to any trace.
 _USUAL_DRIFT, _PRIOR_STARTS = 0.03, 30.0
 
 
@@ -57,7 +58,7 @@ def growth(view: View) -> float:
 
 
 def worthwhile_share(violation_cost: float, instances: float) -> float:
-    """Return the quantile at which one more of so many instances costs as much as the violations that it avoids.
+    """Return the quantile at which one more instance than `instances` costs as much as the violations that it avoids.
 
     `violation_cost` is what a second of violation costs, in seconds of all instances together.
 
@@ -146,7 +147,7 @@ def weighted_quantile(values: Array, weights: Array, share: float) -> float:
 def until_growth_s(view: View, room: float) -> float:
     """Return the expected time until the load exceeds its present level by `room` (ln), from its own minutes.
 
-    Times that the history does not show the end of count with what it shows, which is the cautious side.
+    A time whose end is after the history counts as far as the history shows it, which is the cautious choice.
     """
     prior_s = min(MINUTE_S * (max(room, 0.0) / _USUAL_DRIFT) ** 2, _LONGEST_LOOK * MINUTE_S)
     rates = np.array(view.traffic.per_s)
@@ -159,8 +160,8 @@ def until_growth_s(view: View, room: float) -> float:
     padded = np.concatenate([logs, np.full(_LONGEST_LOOK, -np.inf)])
     ahead = np.lib.stride_tricks.sliding_window_view(padded[1:], _LONGEST_LOOK)[starts]
     exceeded = ahead > logs[starts, np.newaxis] + room
-    shown = np.minimum(count - 1 - starts, _LONGEST_LOOK)
-    minutes = np.where(exceeded.any(axis=1), exceeded.argmax(axis=1) + 1, shown)
+    minutes_left = np.minimum(count - 1 - starts, _LONGEST_LOOK)
+    minutes = np.where(exceeded.any(axis=1), exceeded.argmax(axis=1) + 1, minutes_left)
     weights = np.ones(len(starts))
     if count >= _DAY_MINUTES:
         apart = np.abs((starts - count + _DAY_MINUTES / 2) % _DAY_MINUTES - _DAY_MINUTES / 2)

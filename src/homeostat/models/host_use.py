@@ -14,7 +14,7 @@ FULL_HOST, MUCH_TAKEN, MOST_TAKEN = 0.85, 0.1, 0.3
 
 
 def cpu_is_taken(recent: Sequence[tuple[Observation, BatchParts]]) -> bool:
-    """Whether other processes use much of a host that is full while tasks run, or most of what they could.
+    """Whether other processes use much of a host that is full while tasks run, or a large share of any host.
 
     A batch that mostly waits on the driver leaves its hosts idle for most of the time.
     """

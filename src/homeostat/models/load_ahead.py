@@ -20,7 +20,7 @@ REFRESH_S = 300.0
 MOST_SEPARATE_SOURCES = 8
 AS_NOW = "as it is now"
 
-# Moments of the past that candidates are tested at; half of the default, because the loop waits. A choice.
+# Candidates are tested at this many moments of the past: half of the default, because the loop waits. A choice.
 _ORIGINS = 32
 # Forecasts kept, so that the same history is forecast once: two for each of several sources.
 _KEPT_FORECASTS = 64
@@ -28,9 +28,10 @@ _KEPT_FORECASTS = 64
 _LARGEST_ERROR = math.log(1.5)
 # The level of a source without a usable forecast is the mean of this many minutes. A choice.
 _RECENT_MINUTES = 10
-# Forecasts are used only if one of their sources brings this share of the load: below it, the rest decides. A choice.
+# Forecasts are used only if one of the sources that have a forecast brings at least this share of the load. Otherwise
+# the other sources decide. A choice.
 _NOTABLE_SHARE = 0.1
-# Digests that are searched for the newest known sources. A choice.
+# The number of digests that are searched for the newest known sources. A choice.
 _RECENT_DIGESTS = 5
 
 Forecasts = Callable[[Traffic, float, float], Forecast]
@@ -127,7 +128,7 @@ def _one_source(
     traffic: Traffic, now_s: float, horizon_s: float, confidence: float, forecasts: Forecasts
 ) -> Coming | None:
     due_s = _last_refresh_s(now_s)
-    # Wait until the minute before is complete: it would change the forecast later.
+    # Wait until the previous minute is complete. Otherwise it would change the forecast later.
     made_s = min(due_s, _last_refresh_s(traffic.end_s))
     ahead_s = math.ceil(horizon_s / REFRESH_S + 1.0) * REFRESH_S
     past = traffic.until(made_s)

@@ -21,13 +21,14 @@ from homeostat.models.makespan import makespan_s
 from homeostat.models.task_cost_model import Samples, TaskCost, busy, fit, residuals
 from homeostat.models.task_times import columns, keeps_state, mean_tasks, slots_each
 
-# Batches whose single tasks are replayed: more make the noise richer, fewer forget an old load sooner. A choice.
+# The single tasks of this many batches are replayed: more make the noise richer, fewer forget an old load sooner. A
+# choice.
 RECORDED_BATCHES = 12
 
-# Batches of the history that costs are fitted to: more cover more loads and configurations, fewer forget old code or
-# data sooner. A choice.
+# Costs are fitted to this many batches of the history: more cover more loads and configurations, fewer forget old code
+# or data sooner. A choice.
 _HISTORY_BATCHES = 240
-# Single tasks that costs are fitted to at most: more add little and take longer. A choice.
+# Costs are fitted to at most this many single tasks: more add little and take longer. A choice.
 _MOST_TASKS = 4_000
 # A worker is slow if its tasks take longer than the others' by this much in ln (16 %) and by this many standard errors.
 # Lower limits would replace healthy workers by chance. Choices.
@@ -37,7 +38,8 @@ _MEDIAN_TO_MEAN_ERROR = 1.25
 # Bisection steps for the number of keys, enough to exhaust the precision, and the end of the interval in keys per row,
 # where nearly all rows have different keys.
 _HALVINGS, _MOST_KEYS_PER_ROW = 40, 200.0
-# Above this share of distinct keys among the rows, their number cannot be estimated and counts as endless. A choice.
+# Above this share of distinct keys among the rows, the number of keys cannot be estimated and counts as infinite. A
+# choice.
 _ALL_DISTINCT = 0.995
 # Batches that show how far real durations spread compared with the model, and the fewest that do so. Choices.
 _WIDENING_BATCHES, _LEAST_WIDENING_BATCHES = 60, 20
@@ -270,7 +272,7 @@ def _slow_workers(recorded: Sequence[Observation], deviations: Sequence[Mapping[
     place = {id: number for number, id in enumerate(ids)}
     worker_parts, log_parts = [np.empty(0, dtype=np.int64)], [np.empty(0)]
     for observation, each in zip(recorded, deviations, strict=True):
-        # A worker that is not there any more, or not known (index -1), has the place -1.
+        # A worker that has ended, or is unknown (index -1), has the place -1.
         places = np.array([*(place.get(id, -1) for id in observation.workers.ids), -1])
         for name, logs in each.items():
             if len(logs):

@@ -21,7 +21,8 @@ from homeostat.models.task_cost_model import Slowing, TaskCost
 FORMAT = 1
 # The saved state of a run has its model under this key.
 MODEL_KEY = "model"
-# Of a stage with more tasks, quantiles of the noise are stored instead of each task's: the log stays small. A choice.
+# For a stage with more tasks, quantiles of the noise are stored instead of the noise of each task, so that the log
+# stays small. A choice.
 _MOST_TASKS = 400
 # Significant digits stored: far finer than any measurement.
 _DIGITS = 5

@@ -16,10 +16,11 @@ from homeostat.core.observation import Array, Observation, TaskSample
 from homeostat.core.stats import median
 from homeostat.core.worker_pace import LEAST_ROWS, executors_of, is_slow_by_partition, peers_ratio
 
-# Batches that are compared: more are surer, fewer are newer. A choice, as in the detector of slow workers.
+# The number of batches that are compared: more are more certain, fewer are newer. A choice, as in the detector of slow
+# workers.
 LOOK_BACK = 6
-# Times as long for each row as the typical task from which a task is looked at more closely. Below what any cause asks
-# for, because its worker may be quicker than others. A choice.
+# A task is examined if its time per row is this many times that of the typical task. This is below the limit of every
+# cause, because its worker may be faster than others. A choice.
 DIFFERENT = 1.2
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from homeostat.core.observation import Array
 
-ROWS_THAT_TELL = 10.0  # in the mean. A choice: partitions with fewer rows are uneven, or empty, by chance
+ROWS_THAT_TELL = 10.0  # on average. A choice: partitions with fewer rows are uneven, or empty, by chance
 UNEVEN_RATIO = 1.5  # times the mean. A choice: a lower ratio finds more skew, and more chance
 
 

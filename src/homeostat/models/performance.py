@@ -57,8 +57,8 @@ class Performance:
 
     `saturation_per_s` is the rate at which a batch takes exactly as long as its trigger interval, `most_per_s` the rate
     that batches of any duration can process. The configuration is not `stable` if more arrives: lag and latency then
-    grow without end. `period_s` is the time from one batch to the next. `lag_s` is the time in which the rows that wait
-    at the end of a batch arrived.
+    grow without end. `period_s` is the time from one batch to the next. `lag_s` is the time over which the rows that
+    wait at the end of a batch arrived.
     """
 
     rate_per_s: float
@@ -274,7 +274,7 @@ def _range(ordered: Array) -> Range:
 
 
 def unseen_executors(model: BatchModel, executors: int) -> Iterator[str]:
-    """Yield what a prediction for so many executors has to assume."""
+    """Yield the assumptions of a prediction for this many executors."""
     now, then = (
         {stage.name: busy(each, stage.partitions, model.slots) for stage in model.stages}
         for each in (model.setup.executors, executors)
@@ -294,7 +294,7 @@ def unseen_executors(model: BatchModel, executors: int) -> Iterator[str]:
 
 
 def _assumptions(model: BatchModel, rows: float, setup: Setup) -> tuple[str, ...]:
-    """What the prediction has to assume."""
+    """The assumptions of the prediction."""
     notes = list(unseen_executors(model, setup.executors))
     low, high = model.rows_seen
     if not low / _FAR_FROM_OBSERVED <= rows <= _FAR_FROM_OBSERVED * high:

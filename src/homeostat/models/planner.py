@@ -20,7 +20,8 @@ _MOMENTS_AHEAD = 4
 _RISK_PER_KNOB = 0.005
 # The share of the horizon in which a restart may make rows late: an objective for p95 leaves 5 %.
 _MAY_BE_LATE = 0.05
-# Candidates within this share of the chosen one's cost are said to cost the same: below what is printed.
+# Candidates within this share of the chosen one's cost are reported to cost the same: the difference would not be
+# printed.
 _SAME_COST = 0.005
 # How an unreachable objective is ranked: the share of the load counts 1, exceeding the cost limit more than all of it,
 # and latency breaks ties. Choices.

@@ -13,7 +13,8 @@ from homeostat.models.application_model import ApplicationModel, Predicted
 from homeostat.models.forecast import Forecast
 from homeostat.models.objective_check import too_late, too_slow
 
-# Probability with which a plan must meet the objective: higher costs more instances. A choice, as in INTERVAL.
+# The probability with which a plan must meet the objective: a higher one costs more instances. A choice, as in
+# INTERVAL.
 CONFIDENCE = 0.9
 # How far ahead a plan must hold, in seconds: longer plans for later peaks, and spreads the cost of a change. A choice.
 HORIZON_S = 1800.0

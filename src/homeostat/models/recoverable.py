@@ -1,7 +1,8 @@
 """How long a recorded batch would have taken without a cause: the same batch, replayed with that cause removed.
 
-Each cause is removed alone, and also after all others were removed. Where two causes hide each other (a slow worker and
-a hot partition that both reach the end of the stage), removing one alone gains nothing; the larger of the two counts.
+Each cause is removed alone, and also after all others were removed. Two causes may hide each other, such as a slow
+worker and a hot partition that both last until the end of the stage. Removing one alone then gains nothing, so the
+larger of the two gains counts.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ from homeostat.models.batch_parts import (
     or_typical,
 )
 
-# Rows that are unevenly divided. Other measurements show the cause: a hot key, the hash, or the source.
+# Unevenly divided rows. Other measurements show the cause: a hot key, the hash, or the source.
 UNEVEN_ROWS = "uneven-rows"
 # Bytes per second that a task spills and reads back, with the cost of turning rows into bytes and back. A slower rate
 # would blame more of a task's time on spilling. A choice: disks and serialisers differ.
 SPILL_BYTES_PER_S = 60e6
 # At most this share of a task's time counts as spilling, because the work itself takes some time. A choice.
 MOST_SPILLING = 0.9
-# A task that takes less than this mostly starts and ends. Spark's tuning guide calls tasks of 200 ms short; below half
-# of that the start costs as much as the work. A choice.
+# A task that takes less than this spends most of its time on starting and ending. Spark's tuning guide calls tasks of
+# 200 ms short; below half of that the start costs as much as the work. A choice.
 STARTING_S = 0.1
 # The quantile of the task times that the cost of starting a task stays below: the smallest may be an outlier. A choice.
 _SHORT_TASK = 0.1
@@ -59,7 +60,7 @@ _LEAST_TASKS_OF_LINE, _SURE_OF_START = 8, 0.5
 
 # Files with fewer bytes take longer to open than to read: the default of spark.sql.files.openCostInBytes, in bytes.
 OPEN_COST_BYTES = 4 * 2**20
-# So many of them in a batch are more than a source of files needs. A choice.
+# More small files in a batch than this are too many for a source of files. A choice.
 MANY_FILES = 20
 
 Change = Callable[[StagePart], Array]
@@ -67,10 +68,12 @@ Change = Callable[[StagePart], Array]
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """`seconds` of a batch that would not have been needed without the cause. `component` is empty for all of it.
+    """`seconds` of a batch that would not have been needed without the cause. `component` is empty if the loss concerns
+    the whole batch.
 
-    `guessed` says that the measurement that separates this cause from another was missing. `least_s` is what it costs
-    alone or after all others were removed, whichever is less: what makes a task long also makes its other parts long.
+    `guessed` says that the measurement that separates this cause from another was missing. `least_s` is the gain of
+    removing it alone or after all others, whichever is less: a cause that makes a task long also makes its other parts
+    long.
     """
 
     cause: str
@@ -147,7 +150,7 @@ def _inside_the_stages(parts: BatchParts, store_s: Mapping[str, float]) -> list[
 
 
 class Gain(NamedTuple):
-    """What a change gains at a stage, alone or after all others: the more and the less of the two."""
+    """The gain of a change at a stage, alone and after all others: the larger and the smaller of the two."""
 
     most_s: float
     least_s: float
@@ -171,7 +174,7 @@ def gains(stage: StagePart, changes: Mapping[str, Change]) -> dict[str, Gain]:
 
 
 def _factor(stage: StagePart, task_s: Array) -> Array:
-    """The time of each task after the change over its time before. A task never takes less than nothing."""
+    """The time of each task after the change over its time before. No time is negative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.where(stage.task_s > 0, task_s / stage.task_s, 1.0)
     return np.asarray(np.maximum(filled(factor, 1.0), 0.0))
@@ -196,7 +199,8 @@ def _without(stage: StagePart, costs: tuple[str, ...]) -> Array:
 
 
 def _without_spilling(stage: StagePart) -> Array:
-    """Without the time that the spilled bytes take or, if that is more, the time in which such a task only waited."""
+    """The tasks without the time that the spilled bytes take or, if it is longer, the time in which such a task only
+    waited."""
     if stage.costs is None:
         return stage.task_s
     spilled_bytes = stage.cost("spilled_disk_bytes")
@@ -218,7 +222,7 @@ def with_even_rows(stage: StagePart) -> Array:
     start_s = min(starting_s(stage), float(stage.task_s.min()))
     with np.errstate(divide="ignore", invalid="ignore"):
         even_s = start_s + (stage.task_s - start_s) * np.where(rows > 0, rows.mean() / rows, 1.0)
-    # Tasks without rows get some: at the typical time of the others.
+    # Tasks without rows get some, and then take the typical time of the others.
     return np.asarray(np.where(rows > 0, even_s, median(even_s[rows > 0])))
 
 
@@ -229,20 +233,20 @@ def starting_s(stage: StagePart) -> float:
 
 def _store_s(observation: Observation) -> dict[str, float]:
     """The mean time that a task of each stateful component spent on committing its state and waiting for the store."""
-    commit_s = sum(_known(state.commit_s) + _known(state.stall_s) for state in observation.states.values())
-    partitions = max((_known(state.partitions) for state in observation.states.values()), default=0.0)
+    commit_s = sum(_or_zero(state.commit_s) + _or_zero(state.stall_s) for state in observation.states.values())
+    partitions = max((_or_zero(state.partitions) for state in observation.states.values()), default=0.0)
     if not (commit_s > 0 and partitions > 0):
         return {}
     stateful = [name for name, sample in observation.tasks.items() if sample.instances == int(partitions)]
     return {stateful[-1]: commit_s / partitions} if stateful else {}
 
 
-def _known(value: float) -> float:
+def _or_zero(value: float) -> float:
     return value if math.isfinite(value) else 0.0
 
 
 def _by_layout(parts: BatchParts) -> list[Loss]:
-    """What another number of tasks or slots would gain."""
+    """The gain of another number of tasks or slots."""
     losses = []
     more_slots_s = 0.0
     for stage in parts.stages:
@@ -259,7 +263,7 @@ def _by_layout(parts: BatchParts) -> list[Loss]:
 
 
 def _tiny_s(stage: StagePart, start_s: float) -> float:
-    """What one task per slot would save: the starts of all others, which run in turns on the slots."""
+    """The time that one task per slot would save: the starts of all other tasks, which take turns on the slots."""
     tasks, start_s = len(stage.task_s), _measured_start_s(stage, start_s)
     work_s = float(np.maximum(stage.task_s - start_s, 0.0).sum())
     fewer_s = start_s + work_s / stage.slots
@@ -269,8 +273,8 @@ def _tiny_s(stage: StagePart, start_s: float) -> float:
 
 def _measured_start_s(stage: StagePart, most_s: float) -> float:
     """The time of a task without rows, by a line fitted to the tasks of the stage; `most_s` if that is uncertain."""
-    known = np.isfinite(stage.rows)
-    rows, task_s = stage.rows[known], stage.task_s[known]
+    is_known = np.isfinite(stage.rows)
+    rows, task_s = stage.rows[is_known], stage.task_s[is_known]
     scatter = float(((rows - rows.mean()) ** 2).sum()) if len(rows) >= _LEAST_TASKS_OF_LINE else 0.0
     if scatter <= 0:
         return most_s

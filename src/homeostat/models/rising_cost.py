@@ -8,23 +8,24 @@ import numpy as np
 
 from homeostat.core.observation import Array
 
-# Batches that are looked at, the latest ones: a rise that began lately shows in few, a slow one only in many. With
-# fewer than the first number, a step is easily taken for a rise. Choices.
+# The numbers of latest batches that are examined: a recent rise shows in few, a slow one only in many. With fewer than
+# the first number, a step is easily mistaken for a rise. Choices.
 LONGEST_SPAN = 192
 _SPANS = (6, 12, 24, 48, 96, LONGEST_SPAN)
-# By which factor the cost must have grown. Smaller growth is reported if it has lasted longer. A choice.
+# The factor by which the cost must have grown. Smaller growth is reported once it has lasted longer. A choice.
 _RISEN = 1.3
 _RISEN_LN = math.log(_RISEN)
-# What a straight line leaves unexplained of the logarithm of the costs, over what the best step does. Of a straight
-# rise, a step leaves a quarter of the variance and a line nothing; of noise, both leave most. A choice.
+# The largest ratio of the variance that a straight line leaves unexplained to the variance that the best step leaves,
+# of the logarithm of the costs. For a straight rise, a step leaves a quarter and a line nothing; for noise, both leave
+# most. A choice.
 _STRAIGHTER = 0.5
-# An earlier batch with so many times the rows of now is not compared, and its rows are taken into account: fixed costs
-# make a row of a smaller batch dearer. A choice.
+# An earlier batch with this many times the present rows is not compared, because fixed costs make a row of a smaller
+# batch more expensive. Below this ratio, the number of rows is taken into account. A choice.
 _SIMILAR_ROWS = 1.5
 
 
 def rise_of_costs(costs: Array, sizes: Array, rows: float) -> float:
-    """How many times the first of the latest batches a row costs in the last one; 1 without a rise.
+    """The cost of a row in the last of the batches over its cost in the first; 1 without a rise.
 
     `costs` and `sizes` (in rows) are of the latest batches in their order, and `rows` is the size of the present one.
     """
@@ -41,7 +42,7 @@ def _rise(costs_ln: Array, sizes: Array, rows: float) -> float:
     places = np.arange(count) - (count - 1) / 2
     slope = float(places @ costs_ln) / (count * (count**2 - 1) / 12)  # least squares; the sum of places² is closed
     risen_ln = slope * (count - 1)
-    # An earlier batch that was larger makes the rows of now dearer without a rise.
+    # If an earlier batch was larger, rows are more expensive now even without a rise.
     if risen_ln < _RISEN_LN or risen_ln < math.log(_RISEN * max(1.0, float(sizes.max()) / max(rows, 1.0))):
         return 1.0
     unexplained = float(np.sum((costs_ln - costs_ln.mean() - slope * places) ** 2))

@@ -23,7 +23,7 @@ from homeostat.models.batch_replay import EVEN_UP_TO
 from homeostat.models.capacity import Load, level, loads, measured_capacities, selectivities
 
 _ROUNDING = 1e-6
-# Observations that the error of a rate is estimated from: more are steadier, fewer follow a change. A choice.
+# The error of a rate is estimated from this many observations: more are steadier, fewer follow a change. A choice.
 _RATE_OBSERVATIONS = 30
 # A share further above the mean than this many standard deviations is a hot key and not chance. A choice: about the
 # largest of a thousand normal values.
@@ -91,7 +91,7 @@ class Operator:
     most: int = 0
 
     def saturation_per_s(self, instances: int) -> float:
-        """Return the capacity with so many instances: measured if the component has run with them, else computed."""
+        """Return the capacity with this many instances: measured if the component has run with them, else computed."""
         if instances in self.measured:
             return self.measured[instances]
         uneven = self.shares.with_instances(instances) if self.shares is not None else 1.0
@@ -103,7 +103,8 @@ class Operator:
         if self.shares is not None and self.shares.hot:
             return count
         enough_per_s = offered_per_s * (1 - _ROUNDING)
-        # The formula grows with every instance. What was measured need not: it cuts the numbers into stretches.
+        # The formula grows with every instance. Measured capacities may not, so they divide the numbers of instances
+        # into ranges.
         measured_counts = {*self.measured, *([self.shares.instances] if self.shares is not None else [])}
         for measured_count in sorted(each for each in measured_counts if each >= count):
             if measured_count > count and self.saturation_per_s(measured_count - 1) >= enough_per_s:
@@ -180,7 +181,7 @@ class FlowModel:
         )
 
     def assumptions(self, counts: Mapping[str, int]) -> Iterator[str]:
-        """Yield what a prediction for these numbers of instances has to assume."""
+        """Yield the assumptions of a prediction for these numbers of instances."""
         scaled_operators = [o for o in self.operators if counts.get(o.name, o.instances) != o.instances]
         for operator in scaled_operators:
             if operator.shares is not None and not operator.shares.is_known:

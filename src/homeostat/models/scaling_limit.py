@@ -1,4 +1,5 @@
-"""What no number of executors can shorten: the critical path of the latest batches, and what takes most of it."""
+"""The time that no number of executors can shorten: the critical path of the latest batches, and the cause that takes
+most of it."""
 
 from __future__ import annotations
 
@@ -17,15 +18,16 @@ from homeostat.core.wording import span
 from homeostat.models.recoverable import UNEVEN_ROWS, BatchLosses, batch_losses
 from homeostat.models.time_losses import LossSeries, time_losses
 
-# The share of the time that a batch may take from which something is named as what takes it. A choice.
+# A cause is named if it takes this share of the time that a batch may take. A choice.
 _NOTABLE = 0.25
-# How many times its usual cost a cause must take to be named from a smaller share on, that of a symptom: batches were
-# in time before it rose. A choice, as for the symptom.
+# A cause that takes this many times its usual time is named from a smaller share on, that of a symptom: batches were in
+# time before it rose. A choice, as for the symptom.
 _RISEN = 2.0
-# Of the latest batches so many may be without a measurement. Fewer know nothing where metrics often fail. A choice.
+# The number of the latest batches that may lack a measurement. With fewer, nothing is known where metrics often fail. A
+# choice.
 _UNMEASURED = 6
-# A task with so many times the rows of the typical task of its stage is assumed to have the rows of one key, which more
-# partitions cannot divide. A smaller number would include what hashing makes uneven. A choice.
+# A task with this many times the rows of the typical task of its stage is assumed to have the rows of one key, which
+# more partitions cannot divide. A smaller number would include ordinary unevenness of hashing. A choice.
 _CROWDED = 2.5
 # 95 % of the rows wait for at most this many batches: up to one until their batch begins, and then their own.
 _BATCHES_PER_LATENCY = 1.95
@@ -53,7 +55,7 @@ class ScalingLimit:
     workers_help: bool = False
 
     def fits(self, offered_per_s: float, target: float) -> bool:
-        """Whether batches at the present pace, without causes that executors do not help, would process so many rows
+        """Whether batches at the present pace, without causes that executors do not help, would process this load
         within this share of the trigger interval.
 
         Only the latest batches count, because earlier ones may have had a fault that is over. False if it is unknown.
@@ -79,8 +81,8 @@ class ScalingLimit:
         return min(self.allowed_s, latest.rows / self.arrival_per_s)
 
     def divided_s(self, even: Collection[str]) -> float:
-        """How long batches would take if all tasks were divided at will, but those that have far more rows than others:
-        the rows of a key stay together. In the stages `even` the rows of a key are spread."""
+        """How long batches would take if every task could be divided, except those with far more rows than others,
+        because the rows of a key stay together. In the stages `even`, the rows of a key are spread."""
         seconds = [
             _with_stages(each, _crowded_s(each, even), self.allowed_s, self.arrival_per_s) for each in self.batches
         ]
@@ -92,8 +94,8 @@ class ScalingLimit:
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether batches are late and would be with any number of executors: because of the culprit, or because they
-        would be without any stage of tasks."""
+        """Whether batches are late and would be late with any number of executors: because of the culprit, or because
+        even the time without any stage is too long."""
         return self.late and ((self.least_s > self.allowed_s and bool(self.culprit)) or self.outside_s > self.allowed_s)
 
     @property
@@ -155,9 +157,9 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
 
 
 def _typical(values: Sequence[float]) -> float:
-    """The median of what is known: a metric may be missing in one batch."""
-    known = np.array(values)
-    return median(known[np.isfinite(known)])
+    """The median of the known values, because a metric may be missing in one batch."""
+    array = np.array(values)
+    return median(array[np.isfinite(array)])
 
 
 def _helped_by_workers(losses: tuple[LossSeries, ...], latest: BatchLosses) -> frozenset[str]:
@@ -177,13 +179,14 @@ def _allowed_s(objective: Objective, trigger_s: float) -> float:
 
 
 def _least_s(batch: BatchLosses, allowed_s: float, arrival_per_s: float) -> float:
-    """The batch with a slot for every task."""
+    """How long the batch would take with a slot for every task."""
     longest_s = sum(stage.replay_s(stage.task_s, max(1, len(stage.task_s))) for stage in batch.parts.stages)
     return _with_stages(batch, longest_s, allowed_s, arrival_per_s)
 
 
 def _with_stages(batch: BatchLosses, stages_s: float, allowed_s: float, arrival_per_s: float) -> float:
-    """The batch if its stages took so long. Rows that wait because batches are late would not be there."""
+    """How long the batch would take if its stages took `stages_s`, without the rows that wait only because batches are
+    late."""
     parts = batch.parts
     rows_in_time = arrival_per_s * allowed_s / parts.rows
     fewer_rows = min(1.0, rows_in_time if math.isfinite(rows_in_time) else allowed_s / parts.period_s)
@@ -202,7 +205,7 @@ def _crowded_s(batch: BatchLosses, even: Collection[str]) -> float:
 
 
 def _without_s(batch: BatchLosses, arrival_per_s: float, lost_s: float) -> float:
-    """The batch without these seconds, with the rows that arrive in one trigger interval."""
+    """How long the batch would take without these seconds, with the rows that arrive in one trigger interval."""
     arriving_rows = arrival_per_s * batch.parts.trigger_s
     stages_s = sum(stage.seconds for stage in batch.parts.stages)
     around_s = batch.parts.seconds - stages_s
@@ -211,7 +214,8 @@ def _without_s(batch: BatchLosses, arrival_per_s: float, lost_s: float) -> float
 
 
 def _lost_s(losses: tuple[LossSeries, ...]) -> tuple[dict[str, float], frozenset[str]]:
-    """What each cause costs, where it costs most, and which cost far more than usual there."""
+    """The cost of each cause at the component where it costs most, and the causes that cost far more than usual
+    there."""
     lost_s: dict[str, float] = {}
     risen: dict[str, bool] = {}
     for each in losses:

@@ -27,8 +27,8 @@ SMALLEST = "the smallest"
 # Trigger intervals to try, relative to the present one: shorter lowers latency, longer saves fixed costs. More of them
 # find a better one but each is a search of its own. A choice.
 _TRIGGER_FACTORS = (0.5, 0.25, 2.0)
-# And relative to the latency or lag of the objective: a row waits up to one interval, and then for a batch that may
-# take as long.
+# Trigger intervals to try, relative to the latency or lag of the objective: a row waits up to one interval, and then
+# for a batch that may take as long.
 _SHARES_OF_OBJECTIVE = (0.75, 0.5, 0.25)
 # Numbers of partitions to try, relative to the present ones. A choice.
 _PARTITION_FACTORS = (2, 4, 0.5)
@@ -55,7 +55,8 @@ class Smallest:
 
 
 def _catching_up(question: Question) -> Question:
-    """The same question with enough extra load to work off the backlog, and what a restart adds to it, in time."""
+    """The same question with enough extra load to work off in time the backlog and the rows that a restart adds to
+    it."""
     model = question.model
     pauses_s = [spec.apply_s for spec in model.capabilities.knobs.values() if not spec.live]
     waiting = model.backlog_rows + question.rate_per_s * max(pauses_s, default=0.0)
@@ -105,7 +106,7 @@ def _fewest_executors(question: Question, batches: BatchModel, base: Configurati
 
 
 def _affordable(question: Question, executors: int) -> int:
-    """So many executors, or as many as the cost limit allows."""
+    """This number of executors, or as many as the cost limit allows."""
     model, limit = question.model, question.model.objective.cost_limit
     each = model.capabilities.knobs[EXECUTORS_KNOB].cost
     if limit is None or each <= 0:

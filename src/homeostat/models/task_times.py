@@ -18,7 +18,7 @@ from homeostat.models.task_cost_model import Samples, fixed_part_s
 # nothing would see endless capacity. A choice.
 MOST_FIXED_OF_TASK = 0.8
 
-# Batches that the fixed cost of a task is fitted to: more are steadier but mix in older costs. A choice.
+# The fixed cost of a task is fitted to this many batches: more are steadier but mix in older costs. A choice.
 _FITTED_BATCHES = 40
 # With fewer batches the fixed cost is left at 0, which plans for too much rather than too little. A choice.
 _LEAST_BATCHES = 6

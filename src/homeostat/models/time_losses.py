@@ -1,7 +1,7 @@
 """What the latest batches lost to each cause: the recoverable time, batch by batch.
 
-Causes that one batch shows are in `recoverable`. Here are those that show only in several batches: slow workers and
-hosts, costly partitions, tasks that wait longer than they used to, and rows that cost more and more.
+`recoverable` has the causes that one batch shows. These show only in several batches: slow workers and hosts, costly
+partitions, tasks that wait longer, and rows whose cost rises.
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ from homeostat.models.recoverable import (
 from homeostat.models.rising_cost import LONGEST_SPAN, rise_of_costs
 from homeostat.models.task_times import task_costs
 
-# Batches whose losses are compared: more are surer, fewer are newer. A choice.
+# The losses of this many batches are compared: more are more certain, fewer are newer. A choice.
 RECENT_BATCHES = 6
-# Times as long per row as the other partitions from which the rows of a partition are costly. A choice.
+# The rows of a partition are costly if they take this many times as long as those of other partitions. A choice.
 COSTLY = 1.5
-# Digests that the usual wait of a task is read from, and the fewest that are enough. Choices.
+# The usual times are measured on at most and at least this many digests. Choices.
 _USUAL_OVER, _LEAST_USUAL = 1000, 5
-# Batches that tell the usual wait of a task. They are fewer, because a wait that began just after the start is a rise
-# of many times. A choice.
+# The fewest batches that show the usual wait of a task. Few are enough, because a wait that began just after the start
+# is a rise of many times. A choice.
 _LEAST_USUAL_WAITS = 3
 # The usual wait is a low quantile, so that a long-lasting problem does not count as usual. A choice.
 _USUAL_QUANTILE = 0.2
-# A lower quantile, and how many times its distance from the usual one the upper fifth lies above that one, for normal
-# values: how waits vary is read from below, where no trouble shows. Statistics.
+# Waits vary as much as the values below the usual wait, where no problem shows: a lower quantile, and how many times
+# its distance from the usual wait the upper fifth lies above it, for normal values. Statistics.
 _LOW_QUANTILE, _SPREAD_ABOVE = 0.05, 2.1
-# The share of the trigger interval below which a loss is not looked at more closely: half of what makes a symptom.
+# A loss below this share of the trigger interval is not examined: half of the share that makes a symptom.
 _HARDLY = 0.05
-# How many times as long as usual both planning and the offset log must take to show that the host is busy, and how many
-# times the rise of one the rise of the other may be. Choices.
+# The host is busy if planning and the offset log both take this many times as long as usual, and one has not risen more
+# than this many times as much as the other. Choices.
 _SLOWED, _ALIKE = 1.5, 3.0
-# Causes that lie in the number of tasks and slots alone.
+# Causes that depend only on the numbers of tasks and slots.
 _BY_LAYOUT = frozenset({TINY_TASKS, TOO_FEW_PARTITIONS})
 # Causes that make a task wait and are measured themselves.
 _MEASURED_WAITS = (SPILLING, STATE_STORE_BOUND)
@@ -80,10 +80,10 @@ StageChange = Callable[[Observation, StagePart], Array]
 class LossSeries:
     """What the latest batches lost to one cause. All arrays have one entry per batch, the latest last.
 
-    `usual_s` is what batches lost to it before; NaN if that is not known. `guessed` says that the
-    measurement that separates this cause from another is missing. `least_s` is what remains of the loss after all
-    others were removed. `of_interval` is only there for a cause outside of all tasks, because rows that wait make only
-    tasks longer: the time with the rows of one trigger interval, as a share of what the batch took.
+    `usual_s` is the time that batches lost to it before; NaN if unknown. `guessed` says that the measurement that
+    separates this cause from another is missing. `least_s` is the loss that remains after all others were removed.
+    `of_interval` is the time with the rows of one trigger interval, as a share of what the batch took. Only a cause
+    outside of all tasks has it, because waiting rows make only tasks longer.
     """
 
     cause: str
@@ -105,7 +105,7 @@ class LossSeries:
 
     @property
     def share(self) -> Array:
-        """The loss as a share of the time that a batch may take: its trigger interval, or what it took without one."""
+        """The loss as a share of the time that a batch may take: its trigger interval, or without one, its duration."""
         return np.asarray(self.lost_s / np.where(self.trigger_s > 0, self.trigger_s, self.seconds))
 
 
@@ -130,7 +130,7 @@ def _time_losses(view: View) -> tuple[LossSeries, ...]:
     of_interval = _of_interval(view, batches)
     series = []
     for key in keys:
-        # Where the cause stands already, enough batches were there when it was named. Some may be gone since.
+        # A cause that is already named had enough batches. Some may have left the window since.
         before, least = _before_it_stood(view, earlier, *key), 1 if key in view.standing_since_s else _LEAST_USUAL
         each = _with_fitted_starts(view, recent[-1][1], _series(*key, batches, before, least, times))
         series.append(replace(each, of_interval=of_interval) if not each.component else each)
@@ -141,8 +141,7 @@ def _time_losses(view: View) -> tuple[LossSeries, ...]:
 
 
 def _with_fitted_starts(view: View, latest: BatchLosses, series: LossSeries) -> LossSeries:
-    """One batch shows how long its shortest tasks take, but not how much of that is their start. Batches of different
-    sizes do."""
+    """With starts fitted to batches of different sizes: one batch does not show how long a start is."""
     if series.cause != TINY_TASKS or not bool((series.share >= _HARDLY).any()):
         return series
     fitted_s = task_costs(view).get(series.component, 0.0)
@@ -164,13 +163,13 @@ def _measured(observations: Sequence[Observation]) -> Batches:
 
 
 def _before_it_stood(view: View, earlier: Batches, cause: str, component: str) -> list[BatchLosses]:
-    """The batches before the cause was named: what they lost to it since then is not what they usually lose."""
+    """The batches before the cause was named, because the losses since then are not usual."""
     since_s = _began_s(view, cause, component)
     return [losses for observation, losses in earlier if observation.at_s < since_s]
 
 
 def _began_s(view: View, cause: str, component: str) -> float:
-    """When the cause that stands now began, at the latest: it was named some batches later. Infinity if none stands."""
+    """When the present cause began, at the latest, since it was named some batches later. Infinity if there is none."""
     named_s = view.standing_since_s.get((cause, component))
     if named_s is None:
         return math.inf
@@ -191,7 +190,7 @@ def _series(
     lost_s = np.array([each.seconds(cause, component) for each in batches])
     least_s = np.array([each.least_s(cause, component) for each in batches])
     series = LossSeries(cause, component, lost_s, *times, guessed=2 * sum(guesses) > len(guesses), least_s=least_s)
-    # What hardly costs anything is compared with nothing.
+    # A very small loss is not compared with the usual one.
     if len(earlier) < least or not (component == "" or bool((series.share >= _HARDLY).any())):
         return series
     sizes = [[_size(b.parts, cause, component) for b in each] for each in (batches, earlier)]
@@ -205,14 +204,14 @@ def _series(
 
 
 def _size(parts: BatchParts, cause: str, component: str) -> float:
-    """What it grows with: the layout and the garbage of tasks with whatever makes them longer, others with the rows."""
+    """The loss grows with this: for layout and garbage collection the time of the tasks, for others the rows."""
     if cause in _BY_LAYOUT:
         return parts.work_s(component)
     return parts.stage_s(component) if cause == GC_BOUND else parts.rows
 
 
 def _growth(now: float, then: float, slots: float) -> float:
-    """How much more a batch would have lost in its tasks if it had been as large as those of now, on as many slots."""
+    """How much more an earlier batch would have lost in its tasks at the present size, on the present slots."""
     return max(1.0, now / then) * slots if then > 0 else 1.0
 
 
@@ -245,7 +244,7 @@ def _were_ordinary(earlier: Batches, now: Observation, name: str, instances: tup
         return False
     ratios = paces(alike[:RECENT_BATCHES]).partitions.get(name)
     if ratios is None:
-        return True  # the tasks of the component all took about as long for each row
+        return True  # all tasks of the component took about as long for each row
     before = ratios[list(instances)]
     return bool((before[np.isfinite(before)] < COSTLY).all() and np.isfinite(before).any())
 
@@ -275,8 +274,8 @@ def _at_the_usual_cost(observation: Observation, stage: StagePart, component: st
 def _on_slow_hosts(observation: Observation, workers: Mapping[str, float]) -> dict[str, float]:
     """How many times slower than other hosts the workers on slow hosts are, if there are several on it.
 
-    Hosts are compared with each other: where one of two is slow, so is half of the workers, and their typical pace
-    tells nothing.
+    Hosts are compared with each other: if one of two is slow, half of the workers are slow, so the typical pace of
+    workers shows nothing.
     """
     by_host: dict[str, list[str]] = {}
     for id, host in zip(observation.workers.ids, observation.workers.hosts, strict=True):
@@ -315,15 +314,16 @@ def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[Lo
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """By how much tasks wait longer for each row than they used to, and how much of that is how waits vary."""
+    """How much longer tasks wait for each row than they used to, and the ordinary variation of that."""
 
     excess_s: float
     varying_s: float
 
 
 def _excess_wait(view: View, name: str) -> _Wait | None:
-    ran = np.isfinite(view.numbers.part(name, "instances", _USUAL_OVER))
-    waits, at_s = view.numbers.part(name, "row_wait_s", _USUAL_OVER)[ran], view.numbers.flow("at_s", _USUAL_OVER)[ran]
+    has_tasks = np.isfinite(view.numbers.part(name, "instances", _USUAL_OVER))
+    waits = view.numbers.part(name, "row_wait_s", _USUAL_OVER)[has_tasks]
+    at_s = view.numbers.flow("at_s", _USUAL_OVER)[has_tasks]
     began_s = min(_began_s(view, *key) for key in ((EXTERNAL, ""), (HOST_CONTENTION, ""), (SMALL_FILES, name)))
     earlier, latest = waits[:-LEAST_OBSERVATIONS], waits[-LEAST_OBSERVATIONS:]
     earlier = earlier[at_s[:-LEAST_OBSERVATIONS] < began_s]
@@ -335,14 +335,14 @@ def _excess_wait(view: View, name: str) -> _Wait | None:
 
 
 def _with_usual(series: LossSeries, waits: Mapping[str, _Wait], names: Mapping[str, float]) -> LossSeries:
-    """With what batches usually lose because waits vary."""
+    """The series with the loss that batches usually have because waits vary."""
     varying_s, excess_s = (sum(getattr(waits[name], each) for name in names) for each in ("varying_s", "excess_s"))
     varying = min(1.0, varying_s / excess_s)
     return replace(series, usual_s=varying * median(series.lost_s[-LEAST_OBSERVATIONS:]))
 
 
 def _longest_s(losses: BatchLosses, excess: Mapping[str, float]) -> float:
-    """No batch can be longer by more than this, because its tasks wait: the longest wait in each round of tasks."""
+    """The most by which waiting tasks can make a batch longer: the longest wait in each round of tasks."""
     return sum(
         excess.get(stage.name, 0.0)
         * float(np.nanmax(stage.rows, initial=0.0))
@@ -358,8 +358,8 @@ def _waiting(cause: str, component: str, recent: Batches, excess: Mapping[str, f
 
 
 def _explained_s(losses: BatchLosses, components: Sequence[str]) -> float:
-    """Time in which these components waited for a reason that was measured. Waiting for shuffle blocks is no part of
-    the time in which a task runs, but writing them is."""
+    """The time in which these components waited for a measured reason. A task's time includes writing shuffle blocks,
+    but no waiting for them."""
     measured_s = sum(losses.seconds(cause, name) for cause in _MEASURED_WAITS for name in components)
     writing = [(stage, stage.cost("shuffle_write_s")) for stage in losses.parts.stages if stage.name in components]
     written_s = [stage.seconds - stage.replay_s(np.maximum(stage.task_s - each, 0.0)) for stage, each in writing]
@@ -372,7 +372,7 @@ def _without_excess(observation: Observation, stage: StagePart, excess: Mapping[
 
 
 def _with_contention(recent: Batches, series: Sequence[LossSeries]) -> list[LossSeries]:
-    """If the load of the hosts is not reported, it shows in the driver: planning and the offset log both take longer.
+    """If the load of the hosts is not reported, it shows in the driver: both planning and the offset log are slower.
 
     One is mostly computing and the other mostly storage, so that a separate cause would slow only one of them.
     """
@@ -389,7 +389,7 @@ def _with_contention(recent: Batches, series: Sequence[LossSeries]) -> list[Loss
 
 
 def _by_rise(view: View, recent: Batches) -> Iterator[LossSeries]:
-    """Rows that cost more and more."""
+    """Components whose rows cost more and more."""
     latest = recent[-1][0]
     rows = sum(flow.rows for flow in latest.flows)
     sizes = view.numbers.flow("rows", LONGEST_SPAN)

@@ -8,7 +8,7 @@ import numpy as np
 
 from homeostat.core.observation import Array
 
-# Observations the slope is fitted to: more give a steadier slope but notice a turn later. A choice.
+# The slope is fitted to this many observations: more give a steadier slope but notice a turn later. A choice.
 _FITTED_OBSERVATIONS = 8
 # With fewer observations the error of the slope says little, so no rise is reported. A choice.
 _LEAST_OBSERVATIONS = 5

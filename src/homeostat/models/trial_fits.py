@@ -36,7 +36,7 @@ class Trials:
     weight: Array
 
     def errors(self, rounds: int) -> Array:
-        """The weighted sum of |ln(measured ÷ fitted)| for each slowing, after so many rounds of reweighting."""
+        """The weighted sum of |ln(measured ÷ fitted)| for each slowing, after this many rounds of reweighting."""
         values = self.seconds - self.given_s
         columns = np.stack([np.broadcast_to(part, self.parts[-1].shape) for part in self.parts], axis=1)
         values = np.broadcast_to(values, self.parts[-1].shape)

@@ -1,4 +1,4 @@
-"""Measurements that are lost, or replaced by nonsense."""
+"""Loses measurements, or replaces them by nonsense."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from homeostat.core.observation import (
 from homeostat.sim.scenario.spec import FaultSpec
 
 NONSENSE = np.array([-1.0, -1e300, 1e300, np.inf, -np.inf, np.nan])
-# The fields that were added later are damaged by numbers of their own, so that the others are hit as they always were.
+# Fields that were added later have random numbers of their own, so that the damage to the older fields stays the same.
 _NEW_FLOW_NUMBERS = ("event_time_s", "watermark_s")
 _FLOW_NUMBERS = tuple(
     f.name for f in fields(FlowSample) if f.name not in ("source", "query", "phases_s", *_NEW_FLOW_NUMBERS)
@@ -94,7 +94,7 @@ def _workers(sample: WorkerSample, new: Damage) -> WorkerSample:
 
 
 def _numbers(sample: Any, names: tuple[str, ...], new: Damage) -> Any:
-    """What was not measured cannot be damaged."""
+    """The sample with damaged numbers; unchanged if none of them was measured."""
     if all(isnan(getattr(sample, name)) for name in names):
         return sample
     return replace(sample, **_damaged_numbers(sample, names, new))

@@ -39,7 +39,7 @@ CAPACITY_FAULTS = ("slow-instance", "slow-host", "crash", "hot-key", "hash-imbal
 
 
 class JudgedEngine(Protocol):
-    """The parts of a simulated engine that tell what really happened."""
+    """The parts of a simulated engine that show what really happened."""
 
     truth: list[TruthSample]
 
@@ -89,7 +89,7 @@ class _Decided(NamedTuple):
 
 
 class Referee:
-    """Notes each action with what was true when it was decided, and when it took effect."""
+    """Records each action with the facts when it was decided, and the time when it took effect."""
 
     def __init__(self, scenario: Scenario, engine: JudgedEngine) -> None:
         self._scenario, self._engine = scenario, engine
@@ -136,7 +136,7 @@ class Referee:
         self.trajectory = [replace(each, needless=each.needless or each.id in growing_ids) for each in self.trajectory]
 
     def _needless(self, record: Record, action: ActionContent) -> bool:
-        """Whether the run would have done as well without it, by what was true and not by what was measured.
+        """Whether the run would have done as well without it, according to the truth and not to the measurements.
 
         A plan is needless if one of its parts is.
         """
@@ -165,15 +165,15 @@ class Referee:
         return not short and not any(self._weakens(f, growing_knobs) for f in faults)
 
     def _needed_ahead(self) -> dict[Knob, int]:
-        """What the highest load of the next half hour needs."""
+        """The values that the highest load of the next half hour needs."""
         workload, now_s = Workload(self._scenario.workload, self._scenario.seed), self._engine.now_s
         every = [now_s + number * AHEAD_EVERY_S for number in range(int(AHEAD_S / AHEAD_EVERY_S) + 1)]
         return self._engine.needed_parallelism(max(workload.mean_per_s(at_s) for at_s in every))
 
     def _short(self, knob: Knob, needed_counts: Mapping[Knob, int]) -> bool:
-        """Whether there was too little of it for the load, including the usual noise.
+        """Whether the knob was too small for the load, including the usual noise.
 
-        For knobs whose need is unknown (partitions), there was too little if the run was not healthy just before.
+        If the needed value is unknown (partitions), the knob was too small if the run was not healthy just before.
         """
         truth = self._engine.truth[-1]
         if knob not in needed_counts:

@@ -1,4 +1,4 @@
-"""Run a scenario under a policy on a simulated engine, and sum up what really happened."""
+"""Runs a scenario under a policy on a simulated engine, and summarises what really happened."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from homeostat.store.protocol import Store
 SimulatedEngine = Dataflow | Microbatch
 # A run ends healthy if its last ticks or batches, this many, all were. One alone may be luck. Chosen by hand.
 HEALTHY_STRETCH = 5
-# Seconds of real time between two writes of the present state of a simulated run, for who watches it. A choice.
+# Seconds of real time between two writes of the present state of a simulated run, for viewers. A choice.
 PRESENT_PAUSE_S = 0.5
 
 
@@ -145,7 +145,7 @@ def simulate(
 def _oracle_instance_seconds(scenario: Scenario, cost_knobs: Mapping[Knob, float]) -> float:
     """The cost of the smallest configuration that can process the noise-free load at each moment.
 
-    Where none can, it is the smallest one that does nearly as well as any.
+    If none can, it is the smallest one that does nearly as well as any.
     """
     engine, workload = build_engine(scenario), Workload(scenario.workload, scenario.seed)
     step_s = interval_s(scenario)

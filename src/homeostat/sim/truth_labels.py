@@ -1,6 +1,7 @@
 """The real problems of a simulated application: the causes that correspond to its faults, and the cost of each.
 
-A bench scores diagnoses by it. The cost of a fault is the time that a batch without noise would be shorter without it.
+A bench scores diagnoses by them. The cost of a fault is the time by which a batch without noise would be shorter
+without it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from homeostat.sim.workload import Workload
 LEAST_SHARE = 0.05
 # Batches that take this share of their interval leave little headroom.
 NEARLY_FULL = 0.8
-# Scaling helps if twice the executors take this share off what the fault costs.
+# Scaling helps if twice the executors reduce the cost of the fault by this share.
 HELPFUL_SHARE = 0.2
 
 
@@ -126,8 +127,8 @@ _MEANINGS: dict[str, _Meaning] = {
     "dying-executors": _Meaning(DYING_EXECUTORS, silent=True, application=True),
 }
 
-# Whether a component joins, its topology says: a hot key is a skewed join there, and rows that multiply elsewhere are
-# costly ones.
+# The topology says whether a component joins. In a join, a hot key is a skewed join. Elsewhere, rows that multiply are
+# costly rows.
 _OTHER_NAMES = {("hot-key", True): frozenset({SKEWED_JOIN}), ("skewed-join", False): frozenset({COSTLY_KEYS})}
 
 
@@ -172,7 +173,7 @@ class Labels:
         ended = by_workers if not sample.faulty_workers else []
         standing = self.standing(sample)
         others = [label for label in now if label not in ended and label not in standing]
-        # A state that the watermark does not empty makes each row dearer.
+        # A state that the watermark does not empty makes each row more expensive.
         dearer = [Label(RISING_COST, label.component) for label in now if label.cause == STALLED_WATERMARK]
         return (*standing, *others, *dearer, *self._nearly_short(sample))
 

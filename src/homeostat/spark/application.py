@@ -157,7 +157,7 @@ class Application:
         )
 
     def start(self, cancelled: threading.Event | None = None) -> None:
-        """Returns when every query has finished a batch or has nothing to do, or when it is `cancelled`."""
+        """Start all queries. Return when each has finished a batch or has nothing to do, or when `cancelled` is set."""
         if self._executors is not None and any(query.restartable for query in self.queries.values()):
             self._executors.take_over(self.wanted_executors)
             if len(self._executors.alive()) > self.wanted_executors:
@@ -220,7 +220,7 @@ class Application:
         return f"{self.name}/{query}"
 
     def publish_capabilities(self, publish: Callable[[list[dict[str, Any]]], None]) -> None:
-        """Now, and whenever something was seen to work or to fail."""
+        """Publish the capabilities now, and again whenever an action has worked or failed."""
         self._publish = publish
         publish(self.capability_table())
 
@@ -228,7 +228,8 @@ class Application:
         return [asdict(finding) for finding in self._findings(*self.queries.values()).table]
 
     def _findings(self, *queries: ManagedQuery) -> Findings:
-        """With the current executors: if Homeostat cannot control them, their number is the knob's only value."""
+        """What is possible with the current executors. If Homeostat cannot control them, their number is the knob's
+        only value."""
         executors = len(self.sensors.workers().ids) or self._surroundings.executors
         return judge(replace(self._surroundings, executors=executors), queries, self._witness.evidence)
 
@@ -312,7 +313,7 @@ def waiting_queries(application: Application) -> dict[str, str]:
 
 
 def checkpoint_locations(application: Application) -> dict[str, str]:
-    """By query, without those of attached queries, which are not known."""
+    """The checkpoint of each query, except those of attached queries, which are not known."""
     return {name: each.checkpoint.location for name, each in application.queries.items() if each.restartable}
 
 

@@ -95,8 +95,8 @@ class ApplicationQuery:
         self.learn_limit()
 
     def learn_limit(self) -> bool:
-        """Find out what the limit of an attached query is in rows, if it may change: a limit on files says so only
-        after a batch. Returns whether it is known now."""
+        """Find out the limit of an attached query in rows, if Homeostat may change it. A limit on files is known in
+        rows only after a batch. Return whether the limit is known."""
         knob, managed = Knob(ROWS_PER_TRIGGER, self.name), self.managed
         if ROWS_PER_TRIGGER not in managed.bounds or knob in managed.values or (rows := managed.live.rows) is None:
             return False
@@ -174,7 +174,8 @@ class ApplicationQuery:
         return next((each for each in given_s if each is not None), None) or None
 
     def _without_useless(self, values: Mapping[Knob, Value]) -> dict[Knob, Value]:
-        """Without the knobs that its sources do not have, and those that need state, or need that there is none."""
+        """The values without the knobs that have no effect: those that its sources do not support, and those that need
+        state if the query has none, or no state if it has some."""
         assert self._context is not None
         formats = [format_of(name) for name in self._context.formats]
         useless = set()

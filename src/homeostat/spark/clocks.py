@@ -1,9 +1,8 @@
 """Clocks. Durations come from the monotonic clock. The time of day is for people and other processes.
 
-The clock of a machine can be set back or forth while an application runs, and Spark's driver may run on a machine with
-another clock. This must neither stop the sensors nor delay an alert. It therefore runs on a steady
-clock, which starts with the time of day. Moments of Spark's clock are translated when they come in, and the log gets
-the time of day.
+The clock of a machine can be set back or forward while an application runs, and Spark's driver may run on a machine
+with another clock. This must neither stop the sensors nor delay an alert. Homeostat therefore runs on a steady clock,
+which starts with the time of day. Times from Spark's clock are converted on arrival, and the log gets the time of day.
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-# A driver whose time differs by more than this has another clock; less is the delay of its answer. A choice: far longer
-# than the delays, and shorter than a silence that is alerted.
+# A driver whose time differs by more than this has another clock; a smaller difference is the delay of its answer. A
+# choice: much longer than such a delay, and shorter than the silence that raises an alert.
 _OTHER_CLOCK_S = 30.0
 # Differences to the time of day below this are not worth correcting in the log.
 _SAME_CLOCK_S = 1.0
 
 
 class SteadyClock:
-    """Starts with the time of day and goes at the pace of the monotonic clock, which is corrected but never set.
+    """Starts with the time of day and then follows the monotonic clock, which the system may slow down or speed up but
+    never sets.
 
     A machine that was asleep, or a clock that was set, leaves a difference to the time of day.
     """
@@ -50,9 +50,9 @@ STEADY = SteadyClock()
 
 
 class DriverClock:
-    """Translates moments of a driver on another machine into those of the steady clock.
+    """Converts times of a driver on another machine into times of the steady clock.
 
-    As long as the two agree but for short delays, a moment stays as it is.
+    While the two clocks agree, apart from short delays, a time is left unchanged.
     """
 
     def __init__(self, now_s: Callable[[], float] = STEADY.now_s) -> None:

@@ -59,7 +59,7 @@ def _named(batch: DataFrame, query: str, epoch: int, id: Sequence[str]) -> DataF
     if id:
         row: Any = f.concat_ws("/", *(f.col(name).cast("string") for name in id))
     else:
-        # Rows with the same content can stand for each other, so that counting them is the same in every repetition.
+        # Rows with the same content are interchangeable, so numbering them gives the same names in every repetition.
         content = f.xxhash64(*batch.columns)
         alike = f.row_number().over(Window.partitionBy(*batch.columns).orderBy(f.lit(1)))
         row = f.concat_ws("-", f.hex(content), alike)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
 DEFAULT_PARALLELISM = 4  # a choice: keeps a few executors busy, and costs little when there is only one
-DEFAULT_TRIGGER_S = 10.0  # a choice: results come soon, and a batch is more than its overhead
+DEFAULT_TRIGGER_S = 10.0  # a choice: results come soon, and overhead is a small part of a batch
 START_KNOBS = ("executors", "state_partitions", "source_partitions", "rows_per_trigger")
 _NAME = re.compile(r"\w[\w .-]*")  # also the name of a directory
 _CHECKPOINT = "checkpointLocation"
@@ -58,7 +58,8 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The number of instances that add up the rows of a step before they reach its state. With 1, none does."""
+    """The number of instances that add up the rows of a step before they reach its state. With 1, rows go to the state
+    directly."""
 
     instances: int
     name: str

@@ -1,4 +1,4 @@
-"""Work that must be done although it may fail at first, such as telling the loop what has changed."""
+"""Work that is retried until it succeeds, such as reporting a change to the loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class UndoneWork:
 
     def _attempt(self, what: str) -> Exception | None:
         work = self._undone.pop(what, None)
-        if work is None:  # another thread is at it
+        if work is None:  # another thread is doing it
             return None
         try:
             work()

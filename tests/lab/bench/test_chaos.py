@@ -34,9 +34,9 @@ def test_wrong_options_are_refused_before_anything_starts(
     homeostat: Callable[..., Any], tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     (tmp_path / "file").touch()
-    ran = homeostat("bench", "chaos", *arguments)
-    assert ran.code == 2
-    assert complaint in ran.err
+    result = homeostat("bench", "chaos", *arguments)
+    assert result.code == 2
+    assert complaint in result.err
 
 
 @pytest.mark.spark

@@ -13,14 +13,16 @@ pytestmark = pytest.mark.slow
 
 
 def test_it_times_every_view_and_the_loop_with_dashboards_and_without() -> None:
-    told: list[str] = []
-    found = measure(queries=5, instances=100, days=0.02, batch_s=60.0, viewers=2, cycles=1, rounds=2, tell=told.append)
-    assert (found["queries"], found["viewers"], len(told)) == (5, 2, 3)
+    lines: list[str] = []
+    figures = measure(
+        queries=5, instances=100, days=0.02, batch_s=60.0, viewers=2, cycles=1, rounds=2, tell=lines.append
+    )
+    assert (figures["queries"], figures["viewers"], len(lines)) == (5, 2, 3)
     for name in ("first_view_s", "list_s", "query_s", "charts_s", "live_s", "cycle_ms_alone", "cycle_ms_watched"):
-        assert found[name] > 0
-    assert found["cycle_ratio"] > 0
-    assert len(found["cycle_ratio_of_rounds"]) == 2
-    assert 0 <= found["pages_read_per_cycle"] <= 2 * 2  # each viewer for each cycle, and when it comes
+        assert figures[name] > 0
+    assert figures["cycle_ratio"] > 0
+    assert len(figures["cycle_ratio_of_rounds"]) == 2
+    assert 0 <= figures["pages_read_per_cycle"] <= 2 * 2  # each viewer for each cycle, and when it comes
 
 
 def test_the_history_ends_now_and_has_decisions(tmp_path: Path) -> None:

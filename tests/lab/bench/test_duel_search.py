@@ -8,11 +8,11 @@ from homeostat.policies.peers import PEER_SETTINGS
 
 def test_every_policy_gets_the_same_draws_and_starts_with_its_defaults() -> None:
     for policy in SPACES:
-        found = draws(policy, 6)
-        assert len(found) == 6
-        assert found == draws(policy, 6)
-        assert found[0] == Contender(policy)
-        assert len({repr(each.settings) for each in found}) == 6
+        contenders = draws(policy, 6)
+        assert len(contenders) == 6
+        assert contenders == draws(policy, 6)
+        assert contenders[0] == Contender(policy)
+        assert len({repr(each.settings) for each in contenders}) == 6
 
 
 def test_whatever_is_drawn_is_a_valid_setting() -> None:

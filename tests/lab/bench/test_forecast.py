@@ -23,12 +23,12 @@ def daily(days: int, noise: float = 0.1) -> Load:
 
 
 def test_a_daily_load_is_forecast_better_than_by_all_that_is_naive() -> None:
-    told: list[str] = []
-    result = bench.measure([daily(14)], horizons_s=(HOUR_S, DAY_S), origins=6, tell=told.append)
-    assert len(told) == 1
-    found = result["traces"]["daily"]
-    assert list(found["horizons"]) == ["1 h", "1 d"]
-    day = found["horizons"]["1 d"]
+    lines: list[str] = []
+    result = bench.measure([daily(14)], horizons_s=(HOUR_S, DAY_S), origins=6, tell=lines.append)
+    assert len(lines) == 1
+    figures = result["traces"]["daily"]
+    assert list(figures["horizons"]) == ["1 h", "1 d"]
+    day = figures["horizons"]["1 d"]
     assert day["origins"] == sum(day["champions"].values()) == 6
     assert day["mase"]["champion"] < 0.9 * day["mase"]["seasonal naive"] < day["mase"]["last value"]
     assert 0.6 < result["mean_coverage"] < 0.95

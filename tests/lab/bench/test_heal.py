@@ -54,9 +54,9 @@ def test_a_replacement_of_another_executor_heals_nothing_and_is_false() -> None:
 
 def test_a_replacement_in_a_clean_run_is_false() -> None:
     run = Run(CLEAN, started_s=98, ended_s=121)
-    found = summary([run], [*batches(100, 105), *replacement("a-1", "2", 106, 109)], (4.0,))
-    assert found["clean_runs_with_a_replacement"]["share"] == 1.0
-    assert found["falsely_replaced"] == ["2"]
+    figures = summary([run], [*batches(100, 105), *replacement("a-1", "2", 106, 109)], (4.0,))
+    assert figures["clean_runs_with_a_replacement"]["share"] == 1.0
+    assert figures["falsely_replaced"] == ["2"]
 
 
 def test_an_executor_that_was_slow_before_is_not_falsely_replaced() -> None:
@@ -102,14 +102,14 @@ def test_the_summary_has_shares_and_counts_for_each_factor() -> None:
         *replacement("a-1", "1", 11, 19),
         *replacement("a-2", "2", 111),
     ]
-    found = summary(runs, records, (4.0,))
-    slowed = found["slowed"]["4"]
+    figures = summary(runs, records, (4.0,))
+    slowed = figures["slowed"]["4"]
     assert slowed["healed"]["share"] == slowed["healed_within_5"]["share"] == 0.5
     assert slowed["batches_until_decided"]["each"] == [2, 2]
     assert slowed["batches_until_replaced"] == {"median": 3, "p90": None, "each": [3]}
-    assert found["false_replacements"]["share"] == found["clean_runs_with_a_replacement"]["share"] == 0.0
-    assert found["actions"] == {REPLACE: 2}
-    assert found["batches"] == 9
+    assert figures["false_replacements"]["share"] == figures["clean_runs_with_a_replacement"]["share"] == 0.0
+    assert figures["actions"] == {REPLACE: 2}
+    assert figures["batches"] == 9
 
 
 @pytest.mark.parametrize("seed", [1, 2])

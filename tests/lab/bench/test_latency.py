@@ -17,15 +17,15 @@ from homeostat.recordings.run import RecordedBatch, RecordedExecutor, RecordedRu
 
 def batches(seconds: Sequence[float], *, trigger_s: float = 5.0, load_per_s: float = 100.0) -> list[RecordedBatch]:
     """Each takes what has arrived when it begins."""
-    found: list[RecordedBatch] = []
+    recorded_batches: list[RecordedBatch] = []
     started_s, taken = 0.0, 0.0
     for number, took_s in enumerate(seconds):
         arrived = load_per_s * (started_s + trigger_s)
-        found.append(
+        recorded_batches.append(
             RecordedBatch("r", number, started_s, took_s, arrived - taken, arrived_rows=arrived, pending_rows=0.0)
         )
         started_s, taken = started_s + max(trigger_s, took_s), arrived
-    return found
+    return recorded_batches
 
 
 def test_a_row_is_late_by_its_wait_for_the_batch_and_by_the_batch() -> None:
@@ -39,9 +39,13 @@ def test_a_row_is_late_by_its_wait_for_the_batch_and_by_the_batch() -> None:
 
 
 def test_a_batch_of_which_is_unknown_what_had_arrived_counts_like_the_others() -> None:
-    known = batches([2.0, 2.0, 12.0, 2.0, 2.0, 2.0])
-    unknown = [*known[:3], replace(known[3], arrived_rows=math.nan, pending_rows=math.nan), *known[4:]]
-    assert latency.latencies_s(unknown) == pytest.approx(latency.latencies_s(known))
+    recorded_batches = batches([2.0, 2.0, 12.0, 2.0, 2.0, 2.0])
+    unknown = [
+        *recorded_batches[:3],
+        replace(recorded_batches[3], arrived_rows=math.nan, pending_rows=math.nan),
+        *recorded_batches[4:],
+    ]
+    assert latency.latencies_s(unknown) == pytest.approx(latency.latencies_s(recorded_batches))
 
 
 def test_a_setup_holds_the_objective_only_if_it_takes_what_arrives() -> None:
@@ -64,9 +68,9 @@ def test_when_a_backlog_was_gone() -> None:
     # 1,300, 900, 600 and 500 rows wait when batches 1 to 4 begin; 550 are little more than usual.
     assert waiting == pytest.approx(800.0)
     assert seconds == pytest.approx(12.5)
-    told = latency.caught_up_json(Setup(2, 500.0 / 3.0), worked, lambda rows: rows / 60.0)
-    assert told["error"] == pytest.approx((800.0 / 60.0) / 12.5 - 1.0)
-    assert told["accepted"]
+    answer = latency.caught_up_json(Setup(2, 500.0 / 3.0), worked, lambda rows: rows / 60.0)
+    assert answer["error"] == pytest.approx((800.0 / 60.0) / 12.5 - 1.0)
+    assert answer["accepted"]
     assert math.isnan(latency.caught_up_s(worked[:3], 500.0)[1])
 
 

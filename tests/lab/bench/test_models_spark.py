@@ -47,11 +47,11 @@ def predictions(recorded: RecordedRun, setups: Iterable[Setup], factor: float = 
 
 
 def test_on_spark_too_the_error_of_the_largest_rate_is_reported(recorded: RecordedRun) -> None:
-    found = predictions(recorded, (*models_spark.FITTED, *models_spark.HELD_OUT, *models_spark.OVERLOADED))
-    assert len(found["saturation"]) == len(models_spark.OVERLOADED)
-    errors = sorted(line["error"] for line in found["saturation"])
-    assert errors[0] <= found["median_saturation_error"] <= errors[-1]
-    assert found["accepted"]
+    figures = predictions(recorded, (*models_spark.FITTED, *models_spark.HELD_OUT, *models_spark.OVERLOADED))
+    assert len(figures["saturation"]) == len(models_spark.OVERLOADED)
+    errors = sorted(line["error"] for line in figures["saturation"])
+    assert errors[0] <= figures["median_saturation_error"] <= errors[-1]
+    assert figures["accepted"]
 
 
 def test_one_setup_that_came_to_nothing_does_no_harm_and_fewer_than_twelve_prove_nothing(recorded: RecordedRun) -> None:
@@ -62,9 +62,9 @@ def test_one_setup_that_came_to_nothing_does_no_harm_and_fewer_than_twelve_prove
 
 
 def test_what_took_longer_than_the_ratio_to_the_fitted_ones_says_is_not_accepted(recorded: RecordedRun) -> None:
-    found = predictions(recorded, (*models_spark.FITTED, *models_spark.HELD_OUT), factor=1.25)
-    assert found["median_ratio_error"] == pytest.approx(0.2, abs=0.01)
-    assert not found["accepted"]
+    figures = predictions(recorded, (*models_spark.FITTED, *models_spark.HELD_OUT), factor=1.25)
+    assert figures["median_ratio_error"] == pytest.approx(0.2, abs=0.01)
+    assert not figures["accepted"]
 
 
 def test_real_spark_is_measured_unless_one_asks_for_less(homeostat: Callable[..., Any]) -> None:

@@ -13,9 +13,9 @@ def segment(managed: bool, rows_per_s: float) -> Segment:
 
 def test_each_pair_is_compared_whichever_came_first() -> None:
     segments = [segment(True, 95.0), segment(False, 100.0), segment(False, 50.0), segment(True, 49.0)]
-    found = throughput_json(segments)
-    assert found["ratios"] == pytest.approx([0.95, 0.98])
-    assert found["throughput_ratio"] == pytest.approx(0.965)
-    assert found["throughput_ratio_interval"] == pytest.approx([0.95, 0.98])
-    assert found["interval_coverage"] == 0.5
-    assert found["rows_per_s"] == {"with": [95.0, 49.0], "without": [100.0, 50.0]}
+    figures = throughput_json(segments)
+    assert figures["ratios"] == pytest.approx([0.95, 0.98])
+    assert figures["throughput_ratio"] == pytest.approx(0.965)
+    assert figures["throughput_ratio_interval"] == pytest.approx([0.95, 0.98])
+    assert figures["interval_coverage"] == 0.5
+    assert figures["rows_per_s"] == {"with": [95.0, 49.0], "without": [100.0, 50.0]}

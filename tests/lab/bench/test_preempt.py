@@ -56,8 +56,8 @@ def peak() -> preempt.Case:
 
 @pytest.fixture(scope="module")
 def measured() -> dict[str, Any]:
-    found: dict[str, Any] = preempt.measure([peak()])["cases"]["peak"]
-    return found
+    figures: dict[str, Any] = preempt.measure([peak()])["cases"]["peak"]
+    return figures
 
 
 def test_all_meet_the_same_load_and_each_is_reported_with_what_it_cost(measured: dict[str, Any]) -> None:

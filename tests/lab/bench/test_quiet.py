@@ -77,18 +77,18 @@ def test_the_end_of_what_took_longer_adds_nothing() -> None:
 
 
 def test_a_watch_is_kept_beside_what_is_done_and_no_longer() -> None:
-    machine, seen = Machine(), Event()
+    machine, enough_readings = Machine(), Event()
     passing = machine.pass_by(600, MUCH)
 
     def counted() -> CpuTime:
         next(passing)
         if machine.now.passed_s > 1060.0:
-            seen.set()
+            enough_readings.set()
         return machine()
 
     watch = Watch(counted)
     with watching(watch, look_again_s=0.001):
-        assert seen.wait(60.0)
+        assert enough_readings.wait(60.0)
     assert watch.is_disturbed()
     assert not any(thread.name == "watch for steal time" for thread in threading.enumerate())
 
@@ -101,7 +101,7 @@ class Tried:
         self.patience = patience or Patience()
         self.seconds: list[int] = []
         self.waited: list[float] = []
-        self.told: list[str] = []
+        self.lines: list[str] = []
 
     def run(self, attempt: int, given_up: GivenUp) -> int:
         passed = 0
@@ -118,14 +118,14 @@ class Tried:
             pass
 
     def result(self) -> tuple[int, list[float]]:
-        return repeat_until_undisturbed(self.run, self.patience, self.told.append, self.machine, self.wait)
+        return repeat_until_undisturbed(self.run, self.patience, self.lines.append, self.machine, self.wait)
 
 
 def test_a_quiet_try_is_the_only_one() -> None:
     tried = Tried(0.01)
     assert tried.result() == (1, [0.01])
     assert tried.seconds == [300]
-    assert tried.told == []
+    assert tried.lines == []
 
 
 def test_a_disturbed_one_is_given_up_and_made_again_when_it_is_quiet() -> None:
@@ -134,7 +134,7 @@ def test_a_disturbed_one_is_given_up_and_made_again_when_it_is_quiet() -> None:
     assert tried.seconds[0] < 60
     assert tried.seconds[1] == 300
     assert len(tried.waited) == 1
-    assert tried.told == ["others used 30% of the machine for half a minute: once more"]
+    assert tried.lines == ["others used 30% of the machine for half a minute: once more"]
 
 
 @pytest.mark.slow
@@ -155,8 +155,8 @@ def test_a_burst_counts_during_a_try_that_asks_for_nothing() -> None:
             pass
         return attempt
 
-    found, taken = repeat_until_undisturbed(run, Patience(), lambda line: None, counted, lambda longest_s: None)
-    assert found == 2
+    result, taken = repeat_until_undisturbed(run, Patience(), lambda line: None, counted, lambda longest_s: None)
+    assert result == 2
     assert taken == [MUCH, 0.0]
 
 
@@ -164,7 +164,7 @@ def test_without_patience_for_another_it_goes_to_its_end_and_says_that_it_was_di
     tried = Tried(*[MUCH] * 4, patience=Patience(300.0))
     assert tried.result() == (4, [MUCH] * 4)
     assert tried.seconds[-2:] == [tried.seconds[0], 300]
-    assert tried.told[-1].endswith("it counts nevertheless")
+    assert tried.lines[-1].endswith("it counts nevertheless")
 
 
 def test_quiet_tries_cost_no_patience_and_disturbed_ones_what_they_and_the_wait_took() -> None:

@@ -16,10 +16,10 @@ pytestmark = pytest.mark.slow
 
 
 def measured(*exponents: float) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = skew.measure(engines=("simulator",), exponents=exponents, tell=lambda _: None)[
+    cases: dict[str, dict[str, Any]] = skew.measure(engines=("simulator",), exponents=exponents, tell=lambda _: None)[
         "simulator"
     ]
-    return found
+    return cases
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_a_hot_key_that_is_another_one_every_few_minutes_is_spread_once(simulate
 @pytest.mark.soak
 def test_where_one_key_has_no_more_than_six_tenths_most_of_the_ideal_is_reached() -> None:
     simulated = measured(1.5)
-    small = [found["share_of_ideal"] for found in simulated.values() if found["largest_key"] <= 0.6]
+    small = [case["share_of_ideal"] for case in simulated.values() if case["largest_key"] <= 0.6]
     assert len(small) == len(simulated) == 4
     assert min(small) >= 0.8
 
@@ -80,9 +80,9 @@ def test_on_spark_a_hot_key_is_spread_and_every_word_counted_once() -> None:
     command = [sys.executable, "-m", "homeostat.cli.main", "bench", "skew", "--only", "spark", "--exponents", "0"]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["spark"]
-    assert all(case["differences"] == [] for case in found.values())
-    assert found["zipf 0"]["actions"] == []
-    assert found["hot 50%"]["actions"] == ["adjust-skew"]
-    assert found["hot 50%"]["spread"] == skew.SLOTS
-    assert found["hot 50%"]["gain"] > 1.5
+    cases = json.loads(done.stdout)["spark"]
+    assert all(case["differences"] == [] for case in cases.values())
+    assert cases["zipf 0"]["actions"] == []
+    assert cases["hot 50%"]["actions"] == ["adjust-skew"]
+    assert cases["hot 50%"]["spread"] == skew.SLOTS
+    assert cases["hot 50%"]["gain"] > 1.5

@@ -10,20 +10,20 @@ from homeostat.lab.bench import synopses
 
 
 def check(result: dict[str, Any]) -> None:
-    for name, found in result["synopses"].items():
-        assert found["within"], (name, found)
-        assert 0 < found["bytes"] <= found["stated_bytes"], name
-        assert found["error"] <= found["stated_error"], name
+    for name, figures in result["synopses"].items():
+        assert figures["within"], (name, figures)
+        assert 0 < figures["bytes"] <= figures["stated_bytes"], name
+        assert figures["error"] <= figures["stated_error"], name
     assert result["synopses"]["heavy_hitters"]["missed"] == 0
 
 
 def test_at_two_hundred_thousand_keys() -> None:
-    told: list[str] = []
-    result = synopses.measure(keys=200_000, tell=told.append)
+    lines: list[str] = []
+    result = synopses.measure(keys=200_000, tell=lines.append)
     check(result)
     assert set(result["synopses"]) == {"distinct", "quantiles", "heavy_hitters"}
-    assert len(told) == 3
-    exact = [name for name, found in result["synopses"].items() if found["error"] == 0]
+    assert len(lines) == 3
+    exact = [name for name, figures in result["synopses"].items() if figures["error"] == 0]
     assert not exact, "nothing was summed up"
 
 

@@ -85,9 +85,9 @@ def test_a_wave_is_another_setup_whose_load_goes_up_and_down() -> None:
 def test_batches_like_the_simulated_ones_are_covered_and_slower_ones_are_not() -> None:
     setup = Setup(2, 700.0)
     like = twin_seconds(WORDCOUNT, setup)
-    found = held_out_json(WORDCOUNT, {setup: like})
-    assert found["fit_accepted"]
-    assert found["coverage"] == pytest.approx(0.8, abs=0.05)
+    figures = held_out_json(WORDCOUNT, {setup: like})
+    assert figures["fit_accepted"]
+    assert figures["coverage"] == pytest.approx(0.8, abs=0.05)
     other = held_out_json(WORDCOUNT, {setup: like, Setup(3, 700.0): np.full(len(like), 99.0)})
     assert not other["fit_accepted"]
     assert other["held_out"]["3 executors, 700 rows/s"]["coverage"] == 0.0

@@ -66,8 +66,8 @@ def test_the_simulated_loop_heals_and_grows_in_e3_and_rests_in_e4() -> None:
 
 def test_the_commonest_of_the_seeds_stands_for_the_simulator() -> None:
     usual, rare = Done((SCALE_UP,), 5), Done((SCALE_UP, SCALE_UP), 7)
-    found = comparison_json(experiment("E1"), Done((SCALE_UP,), 6), [usual, rare, usual])
-    assert found["same_actions"]
-    assert found["same_executors"]
-    assert found["seeds_with_the_same_actions"] == 2
+    figures = comparison_json(experiment("E1"), Done((SCALE_UP,), 6), [usual, rare, usual])
+    assert figures["same_actions"]
+    assert figures["same_executors"]
+    assert figures["seeds_with_the_same_actions"] == 2
     assert not comparison_json(experiment("E1"), rare, [usual, rare, usual])["same_actions"]

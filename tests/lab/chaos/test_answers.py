@@ -48,7 +48,7 @@ def test_the_page_has_the_same_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "logged_action",
     [
         action(100.0, MORE),
         action(120.0, MORE),
@@ -57,8 +57,8 @@ def test_the_page_has_the_same_table() -> None:
     ],
     ids=["at its beginning", "until it is over", "while its rows wait", "ordered"],
 )
-def test_an_action_that_was_asked_for(asked: LoggedAction) -> None:
-    assert objection(asked, [KILLED, GARBAGE]) == ""
+def test_an_action_that_was_asked_for(logged_action: LoggedAction) -> None:
+    assert objection(logged_action, [KILLED, GARBAGE]) == ""
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,11 @@ def test_an_action_that_was_not_asked_for_says_why(unasked: LoggedAction, why: s
 
 
 def test_a_backlog_that_stays_is_not_that_of_the_fault() -> None:
-    asked, late = (action(119.0 + BACKLOG_LIMIT_S + more_s, MORE, behind_since_s=119.0) for more_s in (1.0, 2.0))
-    assert objection(asked, [KILLED]) == ""
-    assert "no fault was active" in objection(late, [KILLED])
+    prompt_action, late_action = (
+        action(119.0 + BACKLOG_LIMIT_S + more_s, MORE, behind_since_s=119.0) for more_s in (1.0, 2.0)
+    )
+    assert objection(prompt_action, [KILLED]) == ""
+    assert "no fault was active" in objection(late_action, [KILLED])
 
 
 def test_only_the_executor_that_was_stopped_may_be_replaced() -> None:

@@ -21,8 +21,8 @@ def test_times_to_recover_are_of_the_faults_that_were_survived() -> None:
     trials = [
         Trial("driver-killed", 1.0, "", 20.0),
         Trial("driver-killed", 100.0, "", 40.0, exits=1),
-        Trial("driver-killed", 200.0, "", 90.0, seen="not refused"),
-        Trial("driver-killed", 300.0, "killed 7", None, seen="the master is not running"),
+        Trial("driver-killed", 200.0, "", 90.0, problem="not refused"),
+        Trial("driver-killed", 300.0, "killed 7", None, problem="the master is not running"),
     ]
     result = summary(trials, [], **NO_HARM)
     assert result["kinds"]["driver-killed"] == {

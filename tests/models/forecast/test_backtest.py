@@ -66,9 +66,9 @@ def test_no_candidate_looks_ahead(candidate: Forecaster) -> None:
     """Whatever comes after an origin, it says the same; and alone at that moment, it says the same again."""
     history = history_of(20)
     origins = [16 * 144, 17 * 144 + 77, 19 * 144]
-    said = roll(candidate, history, origins, 300)
+    forecasts = roll(candidate, history, origins, 300)
     for number, origin in enumerate(origins):
         later = history.values.copy()
         later[origin:] = 1e6
         poisoned = roll(candidate, replace(history, values=later), origins, 300)
-        assert poisoned[number] == pytest.approx(said[number])
+        assert poisoned[number] == pytest.approx(forecasts[number])

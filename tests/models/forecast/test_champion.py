@@ -99,8 +99,8 @@ def test_too_little_history_says_how_much_is_needed() -> None:
 
 def test_growing_history_never_takes_a_forecast_away() -> None:
     """Two days show a season, which needs some room to be tested; until then it goes on without."""
-    known = [forecast(history_of(days), HOUR_S).origins > 0 for days in (0.5, 1.9, 2.0, 2.02, 2.1, 3.0)]
-    assert all(known)
+    has_forecast = [forecast(history_of(days), HOUR_S).origins > 0 for days in (0.5, 1.9, 2.0, 2.02, 2.1, 3.0)]
+    assert all(has_forecast)
 
 
 def test_a_shift_of_the_level_is_followed() -> None:
@@ -207,8 +207,8 @@ def test_whatever_the_gaps_it_answers(seed: int, count: int, missing: float) -> 
 
 
 def check_sound(made: Forecast) -> None:
-    known = made.values[np.isfinite(made.values)]
-    assert (known >= 0).all()
+    finite_values = made.values[np.isfinite(made.values)]
+    assert (finite_values >= 0).all()
     assert (np.diff(made.values, axis=1)[np.isfinite(np.diff(made.values, axis=1))] >= 0).all()
     assert made.reason
     assert not made.usable or (np.isfinite(made.values).all() and made.origins)

@@ -88,21 +88,21 @@ COUNT = ComponentSpec("count", parallelism=4, rate_per_s=100.0, keyed=True, keys
 def test_pressure_is_the_share_of_what_the_senders_could_deliver_that_is_not_taken(
     flatmap: int, count: int, flatmap_pressure: float, count_pressure: float, taken_per_minute: float
 ) -> None:
-    seen = last(Dataflow(word_count(flatmap, count)), 600.0)
-    assert seen.tasks["flatmap"].pressured_s / 10 == pytest.approx([flatmap_pressure] * flatmap, abs=1e-3)
-    assert seen.tasks["count"].pressured_s / 10 == pytest.approx([count_pressure] * count, abs=1e-3)
-    assert seen.tasks["source"].pressured_s.tolist() == [0.0]
-    assert seen.flows[0].rows * 6 == pytest.approx(taken_per_minute, rel=1e-3)
-    assert seen.flows[0].arrival_per_s == pytest.approx(SENTENCES_PER_S)
+    observation = last(Dataflow(word_count(flatmap, count)), 600.0)
+    assert observation.tasks["flatmap"].pressured_s / 10 == pytest.approx([flatmap_pressure] * flatmap, abs=1e-3)
+    assert observation.tasks["count"].pressured_s / 10 == pytest.approx([count_pressure] * count, abs=1e-3)
+    assert observation.tasks["source"].pressured_s.tolist() == [0.0]
+    assert observation.flows[0].rows * 6 == pytest.approx(taken_per_minute, rel=1e-3)
+    assert observation.flows[0].arrival_per_s == pytest.approx(SENTENCES_PER_S)
 
 
 def test_rows_per_useful_second_are_the_true_rate_however_busy_an_instance_is() -> None:
-    seen = last(Dataflow(word_count(5, 10)), 600.0)
+    observation = last(Dataflow(word_count(5, 10)), 600.0)
     idle = last(Dataflow(line(100.0, SPLIT)), 600.0)
-    for sample, rate_per_s in ((seen.tasks["flatmap"], 1e5 / 60), (idle.tasks["split"], 100.0)):
+    for sample, rate_per_s in ((observation.tasks["flatmap"], 1e5 / 60), (idle.tasks["split"], 100.0)):
         assert sample.rows / sample.run_s == pytest.approx([rate_per_s] * sample.instances)
     assert idle.tasks["split"].run_s == pytest.approx([2.5] * 4)
-    assert seen.tasks["flatmap"].rows_out == pytest.approx(seen.tasks["flatmap"].rows * 20)
+    assert observation.tasks["flatmap"].rows_out == pytest.approx(observation.tasks["flatmap"].rows * 20)
 
 
 def test_a_replayable_source_keeps_what_is_not_taken_and_a_generator_does_not() -> None:
@@ -117,10 +117,10 @@ def test_a_replayable_source_keeps_what_is_not_taken_and_a_generator_does_not() 
 
 
 def test_what_a_dataflow_does_not_have_is_unknown() -> None:
-    seen = last(Dataflow(line(100.0, SPLIT)), 10.0)
-    assert math.isnan(seen.flows[0].seconds)
-    assert math.isnan(seen.flows[0].trigger_s)
-    assert np.isnan(seen.tasks["split"].finish_s).all()
+    observation = last(Dataflow(line(100.0, SPLIT)), 10.0)
+    assert math.isnan(observation.flows[0].seconds)
+    assert math.isnan(observation.flows[0].trigger_s)
+    assert np.isnan(observation.tasks["split"].finish_s).all()
 
 
 @settings(max_examples=25, deadline=None)
@@ -144,17 +144,17 @@ def test_no_row_is_lost_or_made_up_and_no_queue_overflows(
     scenario = line(load, a, faults=(fault,), service_noise=Noise(0.2, 0.5))
     source = scenario.components[0]
     scenario = replace(scenario, components=(source, a, b, c))
-    seen = ticks(Dataflow(scenario, seed), 200.0)
-    served = {name: sum(float(o.tasks[name].rows.sum()) for o in seen) for name in ("lines", "a", "b", "c")}
-    sent = {name: sum(float(o.tasks[name].rows_out.sum()) for o in seen) for name in ("lines", "a", "b", "c")}
-    waiting = {name: float(sample.pending_rows.sum()) for name, sample in seen[-1].tasks.items()}
-    arrived = sum(o.flows[0].arrival_per_s * 10 for o in seen)
-    assert served["lines"] + seen[-1].flows[0].pending_rows == pytest.approx(arrived)
+    observations = ticks(Dataflow(scenario, seed), 200.0)
+    served = {name: sum(float(o.tasks[name].rows.sum()) for o in observations) for name in ("lines", "a", "b", "c")}
+    sent = {name: sum(float(o.tasks[name].rows_out.sum()) for o in observations) for name in ("lines", "a", "b", "c")}
+    waiting = {name: float(sample.pending_rows.sum()) for name, sample in observations[-1].tasks.items()}
+    arrived = sum(o.flows[0].arrival_per_s * 10 for o in observations)
+    assert served["lines"] + observations[-1].flows[0].pending_rows == pytest.approx(arrived)
     assert served["a"] + waiting["a"] == pytest.approx(sent["lines"])
     assert served["b"] + waiting["b"] == pytest.approx(sent["a"])
     assert served["c"] + waiting["c"] == pytest.approx(sent["a"] + sent["b"])
     for spec in (a, b, c):
-        for o in seen:
+        for o in observations:
             assert (o.tasks[spec.name].pending_rows <= spec.queue_s * spec.rate_per_s * (1 + 1e-6)).all()
             assert (o.tasks[spec.name].run_s <= 10 + 1e-9).all()
             assert ((o.tasks[spec.name].pressured_s >= 0) & (o.tasks[spec.name].pressured_s <= 10 + 1e-9)).all()
@@ -177,10 +177,14 @@ def test_a_slow_instance_alone_fills_its_queue_and_holds_the_others_back() -> No
 def test_a_slow_host_slows_every_process_on_it() -> None:
     fault = FaultSpec("slow-host", host="host-1", factor=2.0, until_s=50.0)
     engine = Dataflow(line(100.0, SPLIT, COUNT, faults=(fault,)))
-    seen = last(engine, 20.0)
-    slow = {worker for worker, host in zip(seen.workers.ids, seen.workers.hosts, strict=True) if host == "host-1"}
+    observation = last(engine, 20.0)
+    slow = {
+        worker
+        for worker, host in zip(observation.workers.ids, observation.workers.hosts, strict=True)
+        if host == "host-1"
+    }
     assert engine.faulty_workers() == slow == {"split-0#0", "count-0#0"}
-    rate = seen.tasks["split"].rows / seen.tasks["split"].run_s
+    rate = observation.tasks["split"].rows / observation.tasks["split"].run_s
     assert rate == pytest.approx([50.0, 100.0, 100.0, 100.0])
     engine.wait(60.0)
     assert engine.faulty_workers() == frozenset()
@@ -222,12 +226,14 @@ def test_a_hash_imbalance_leaves_instances_without_rows() -> None:
 def test_a_crashed_process_shows_nothing_and_stops_its_senders() -> None:
     fault = FaultSpec("crash", at_s=50.0, until_s=300.0, component="split", instance=1)
     engine = Dataflow(line(200.0, SPLIT, faults=(fault,)))
-    seen = last(engine, 200.0)
-    sample = seen.tasks["split"]
+    observation = last(engine, 200.0)
+    sample = observation.tasks["split"]
     for column in (sample.rows, sample.run_s, sample.rows_out, sample.pending_rows, sample.pressured_s):
         assert np.flatnonzero(np.isnan(column)).tolist() == [1]
-    assert seen.flows[0].rows == 0.0
-    assert [w for w, alive in zip(seen.workers.ids, seen.workers.alive, strict=True) if not alive] == ["split-1#0"]
+    assert observation.flows[0].rows == 0.0
+    assert [w for w, alive in zip(observation.workers.ids, observation.workers.alive, strict=True) if not alive] == [
+        "split-1#0"
+    ]
     assert engine.faulty_workers() == {"split-1#0"}
     recovered = last(engine, 400.0)
     assert recovered.workers.alive.all()
@@ -247,11 +253,11 @@ def test_a_stuck_sink_stops_everything_before_it() -> None:
 def test_metric_faults_change_what_is_seen_and_not_what_happens() -> None:
     faults = (FaultSpec("metric-gap", share=0.4), FaultSpec("garbage-metrics", share=0.2, at_s=100.0))
     blind, clear = Dataflow(line(300.0, SPLIT, faults=faults)), Dataflow(line(300.0, SPLIT))
-    seen = ticks(blind, 300.0)
+    observations = ticks(blind, 300.0)
     clear.wait(300.0)
-    assert any(np.isnan(o.tasks["split"].rows).any() for o in seen)
-    assert [o.batch for o in seen] == list(range(30))
-    assert [o.at_s for o in seen] == [10.0 * (n + 1) for n in range(30)]
+    assert any(np.isnan(o.tasks["split"].rows).any() for o in observations)
+    assert [o.batch for o in observations] == list(range(30))
+    assert [o.at_s for o in observations] == [10.0 * (n + 1) for n in range(30)]
     assert blind.truth == clear.truth
 
 
@@ -314,7 +320,8 @@ def test_service_noise_of_one_component_does_not_depend_on_the_others() -> None:
     alone = ticks(Dataflow(line(50.0, SPLIT, service_noise=noise)), 100.0)
     with_count = ticks(Dataflow(line(50.0, SPLIT, COUNT, service_noise=noise)), 100.0)
     rates = [
-        [float(o.tasks["split"].rows[0] / o.tasks["split"].run_s[0]) for o in seen] for seen in (alone, with_count)
+        [float(o.tasks["split"].rows[0] / o.tasks["split"].run_s[0]) for o in observations]
+        for observations in (alone, with_count)
     ]
     assert rates[0] == pytest.approx(rates[1])
     assert len({round(rate, 6) for rate in rates[0]}) == 10
@@ -327,10 +334,10 @@ def test_several_sources_share_the_load() -> None:
         ComponentSpec("join", inputs=("left", "right")),
     )
     engine = Dataflow(line(300.0, components=components))
-    seen = last(engine, 60.0)
-    assert [flow.source for flow in seen.flows] == ["left", "right"]
-    assert [flow.arrival_per_s for flow in seen.flows] == pytest.approx([150.0, 150.0])
-    assert seen.tasks["join"].rows.sum() == pytest.approx(3000.0)
+    observation = last(engine, 60.0)
+    assert [flow.source for flow in observation.flows] == ["left", "right"]
+    assert [flow.arrival_per_s for flow in observation.flows] == pytest.approx([150.0, 150.0])
+    assert observation.tasks["join"].rows.sum() == pytest.approx(3000.0)
 
 
 @pytest.mark.parametrize(

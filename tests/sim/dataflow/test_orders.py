@@ -98,16 +98,16 @@ def test_a_redeploy_stops_everything_and_then_runs_all_changes_at_once() -> None
     assert (receipt.command_id, receipt.at_s, receipt.applied, receipt.detail) == ("up", 130.0, True, "")
     assert (receipt.configuration[SPLIT], receipt.configuration[COUNT]) == (5, 4)
     assert engine.describe().configuration == receipt.configuration
-    seen = observations(events)
-    assert [o.at_s for o in seen] == [100.0 + 10 * n for n in range(1, 11)]
-    for pause in seen[:3]:
+    measurements = observations(events)
+    assert [o.at_s for o in measurements] == [100.0 + 10 * n for n in range(1, 11)]
+    for pause in measurements[:3]:
         assert pause.flows[0].rows == 0.0
         assert pause.flows[0].arrival_per_s == pytest.approx(150.0)
         assert pause.tasks["split"].rows.tolist() == pause.tasks["split"].run_s.tolist() == [0.0] * 3
         assert np.isnan(pause.tasks["split"].pressured_s).all()
-    assert seen[2].flows[0].pending_rows == pytest.approx(30 * 150.0)
-    assert [o.tasks["split"].instances for o in seen] == [3] * 3 + [5] * 7
-    assert np.isfinite(seen[3].tasks["split"].pressured_s).all()
+    assert measurements[2].flows[0].pending_rows == pytest.approx(30 * 150.0)
+    assert [o.tasks["split"].instances for o in measurements] == [3] * 3 + [5] * 7
+    assert np.isfinite(measurements[3].tasks["split"].pressured_s).all()
     assert events.index(receipt) == 3
 
 
@@ -211,11 +211,11 @@ def test_a_replacement_heals_a_slow_process_on_another_host() -> None:
     assert (receipt.at_s, receipt.applied) == (110.0, True)
     assert receipt.configuration.retired == {"split-1#0"}
     assert engine.faulty_workers() == frozenset()
-    seen = observations(events)
-    assert seen[0].tasks["split"].rows[1] == 0.0
-    assert seen[0].tasks["split"].pending_rows[1] == pytest.approx(1000.0)
-    assert seen[1].tasks["split"].rows[1] / seen[1].tasks["split"].run_s[1] == pytest.approx(100.0)
-    fresh = dict(zip(seen[-1].workers.ids, seen[-1].workers.hosts, strict=True))
+    measurements = observations(events)
+    assert measurements[0].tasks["split"].rows[1] == 0.0
+    assert measurements[0].tasks["split"].pending_rows[1] == pytest.approx(1000.0)
+    assert measurements[1].tasks["split"].rows[1] / measurements[1].tasks["split"].run_s[1] == pytest.approx(100.0)
+    fresh = dict(zip(measurements[-1].workers.ids, measurements[-1].workers.hosts, strict=True))
     assert "split-1#0" not in fresh
     assert fresh["split-1#1"] != hosts["split-1#0"]
 
@@ -233,10 +233,10 @@ def test_a_crashed_process_comes_back_as_the_next_generation() -> None:
     engine = Dataflow(replace(SCENARIO, faults=(FaultSpec("crash", at_s=20.0, component="count", instance=2),)))
     engine.wait(60.0)
     engine.apply(order("heal", retire=["count-2#0"]))
-    seen = observations(engine.wait(100.0))[-1]
-    assert seen.workers.alive.all()
-    assert np.isfinite(seen.tasks["count"].rows).all()
-    assert seen.workers.ids[seen.tasks["count"].worker[2]] == "count-2#1"
+    observation = observations(engine.wait(100.0))[-1]
+    assert observation.workers.alive.all()
+    assert np.isfinite(observation.tasks["count"].rows).all()
+    assert observation.workers.ids[observation.tasks["count"].worker[2]] == "count-2#1"
 
 
 def test_replacing_a_worker_that_does_not_exist_does_nothing() -> None:

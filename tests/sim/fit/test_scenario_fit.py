@@ -63,25 +63,25 @@ def recorded(scenario: Scenario, seed: int = 1) -> RecordedRun:
     )
 
 
-def _batch(seen: Observation, components: Sequence[ComponentSpec]) -> RecordedBatch:
-    flow = seen.flows[0]
-    started_s = seen.at_s - flow.seconds
+def _batch(observation: Observation, components: Sequence[ComponentSpec]) -> RecordedBatch:
+    flow = observation.flows[0]
+    started_s = observation.at_s - flow.seconds
     at_s = started_s + sum(seconds for phase, seconds in flow.phases_s.items() if phase in BEFORE_TASKS)
     tasks = {}
     for component in components:
-        sample = seen.tasks[component.name]
+        sample = observation.tasks[component.name]
         tasks[component.name] = RecordedTasks(
             rows=sample.rows,
             rows_out=sample.rows_out,
             keys=np.full(sample.instances, NAN),
             start_s=at_s + sample.finish_s - sample.run_s,
             finish_s=at_s + sample.finish_s,
-            executor=np.array([seen.workers.ids[worker] for worker in sample.worker]),
+            executor=np.array([observation.workers.ids[worker] for worker in sample.worker]),
         )
         at_s += float(sample.finish_s.max())
     return RecordedBatch(
-        run=seen.run,
-        number=seen.batch,
+        run=observation.run,
+        number=observation.batch,
         started_s=started_s,
         seconds=flow.seconds,
         rows=flow.rows,
@@ -96,13 +96,13 @@ BEFORE_TASKS = ("latestOffset", "queryPlanning", "walCommit")
 
 
 @pytest.fixture(scope="module")
-def known() -> RecordedRun:
+def known_run() -> RecordedRun:
     return recorded(KNOWN)
 
 
 @pytest.fixture(scope="module")
-def fitted(known: RecordedRun) -> Scenario:
-    return fit(known).scenario
+def fitted(known_run: RecordedRun) -> Scenario:
+    return fit(known_run).scenario
 
 
 @pytest.mark.slow
@@ -113,10 +113,10 @@ def test_a_simulated_run_gives_its_costs_back(fitted: Scenario) -> None:
     assert scan.rate_per_s == pytest.approx(400, rel=0.1)
     assert scan.selectivity == pytest.approx(0.5, rel=0.01)
     assert count.rate_per_s == pytest.approx(900, rel=0.1)
-    for found, made in zip(fitted.components, COMPONENTS, strict=True):
+    for component, made in zip(fitted.components, COMPONENTS, strict=True):
         for rows in (100, 300, 800):
             made_s = made.task_s + rows / made.rate_per_s
-            assert found.task_s + rows / found.rate_per_s == pytest.approx(made_s, rel=0.1)
+            assert component.task_s + rows / component.rate_per_s == pytest.approx(made_s, rel=0.1)
     assert (count.keyed, count.keys, count.stateful) == (True, 500, True)
 
 
@@ -141,15 +141,15 @@ def test_a_simulated_run_gives_its_engine_back(fitted: Scenario) -> None:
     assert engine.locality_wait_s == 2.0
 
 
-def test_executors_that_begin_with_few_rows_are_not_taken_for_many_times_slower(known: RecordedRun) -> None:
-    first, *others = known.batches
+def test_executors_that_begin_with_few_rows_are_not_taken_for_many_times_slower(known_run: RecordedRun) -> None:
+    first, *others = known_run.batches
     tasks = {}
     for component in COMPONENTS:
         columns = first.tasks[component.name]
         left_out = 0.95 * columns.rows
         finish_s = columns.finish_s - left_out / component.rate_per_s
         tasks[component.name] = replace(columns, rows=columns.rows - left_out, finish_s=finish_s)
-    engine = fit(replace(known, batches=(replace(first, tasks=tasks), *others))).scenario.engine
+    engine = fit(replace(known_run, batches=(replace(first, tasks=tasks), *others))).scenario.engine
     assert isinstance(engine, MicrobatchSpec)
     assert engine.warm_up == pytest.approx(2.0, rel=0.25)
 
@@ -205,8 +205,8 @@ def test_a_stage_that_only_one_of_the_runs_has_is_fitted_to_that() -> None:
         for b in runs.batches
     ]
     last = [b for b in plain if b.run in ("run-2", "run-3")]
-    found = fit(replace(runs, batches=tuple(last[:-3]))).scenario
-    assert [c.name for c in found.components] == ["scan", "count"]
+    scenario = fit(replace(runs, batches=tuple(last[:-3]))).scenario
+    assert [c.name for c in scenario.components] == ["scan", "count"]
 
 
 def _span_s(tasks: RecordedTasks) -> float:
@@ -243,8 +243,8 @@ def test_what_crowding_costs_is_found_again() -> None:
         for number, each in enumerate((few, many))
         for batch in recorded(each).batches
     )
-    found = fit(replace(recorded(many), batches=batches)).scenario
-    for component, original in zip(found.components, dearer, strict=True):
+    scenario = fit(replace(recorded(many), batches=batches)).scenario
+    for component, original in zip(scenario.components, dearer, strict=True):
         assert component.crowding == pytest.approx(0.75, abs=0.26)
         for executors in (1, 4):
             expected = original.task_s * crowding_factor(original.crowding, executors) + 300 / original.rate_per_s
@@ -255,10 +255,10 @@ def test_what_crowding_costs_is_found_again() -> None:
 @pytest.mark.slow
 def test_stragglers_are_distinguished_from_noise() -> None:
     engine = replace(ENGINE, straggler_share=0.04, straggler_factor=4.0)
-    found = fit(recorded(replace(KNOWN, engine=engine))).scenario.engine
-    assert isinstance(found, MicrobatchSpec)
-    assert found.straggler_share == pytest.approx(0.04, abs=0.02)
-    assert found.straggler_factor == pytest.approx(4.0, rel=0.25)
+    fitted_engine = fit(recorded(replace(KNOWN, engine=engine))).scenario.engine
+    assert isinstance(fitted_engine, MicrobatchSpec)
+    assert fitted_engine.straggler_share == pytest.approx(0.04, abs=0.02)
+    assert fitted_engine.straggler_factor == pytest.approx(4.0, rel=0.25)
 
 
 def test_a_configuration_that_was_not_fitted_is_predicted(fitted: Scenario) -> None:
@@ -301,15 +301,15 @@ def test_skew_is_found_again() -> None:
     assert count.zipf == pytest.approx(1.2, abs=0.11)
 
 
-def test_too_few_batches_are_refused(known: RecordedRun) -> None:
+def test_too_few_batches_are_refused(known_run: RecordedRun) -> None:
     with pytest.raises(ConfigError, match="only 4 batches"):
-        fit(replace(known, batches=known.batches[: WARMING + 4]))
+        fit(replace(known_run, batches=known_run.batches[: WARMING + 4]))
 
 
-def test_a_restart_takes_as_long_as_between_its_runs(known: RecordedRun) -> None:
-    first, second = known.batches[:20], known.batches[20:]
+def test_a_restart_takes_as_long_as_between_its_runs(known_run: RecordedRun) -> None:
+    first, second = known_run.batches[:20], known_run.batches[20:]
     gap_s = 7.5 - (second[0].started_s - first[-1].ended_s)
     moved = tuple(replace(batch, run="run-1", started_s=batch.started_s + gap_s) for batch in second)
-    engine = fit(replace(known, batches=(*first, *moved))).scenario.engine
+    engine = fit(replace(known_run, batches=(*first, *moved))).scenario.engine
     assert isinstance(engine, MicrobatchSpec)
     assert engine.restart_s == pytest.approx(7.5)

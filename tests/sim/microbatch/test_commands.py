@@ -72,8 +72,8 @@ def after(scenario: Scenario, seconds: float) -> Microbatch:
     return engine
 
 
-def workers_of(seen: Observation, component: str) -> set[str]:
-    return {seen.workers.ids[index] for index in seen.tasks[component].worker}
+def workers_of(observation: Observation, component: str) -> set[str]:
+    return {observation.workers.ids[index] for index in observation.tasks[component].worker}
 
 
 def test_added_executors_are_acknowledged_once_all_are_up() -> None:
@@ -84,10 +84,10 @@ def test_added_executors_are_acknowledged_once_all_are_up() -> None:
     (receipt,) = receipts(engine.wait(50.0))
     assert (receipt.command_id, receipt.at_s, receipt.applied) == ("grow", 50.0, True)
     assert receipt.configuration[APP] == 5
-    seen = observations(engine.wait(75.0))[-1]
-    assert seen.workers.ids == ("exec-0", "exec-1", "exec-2", "exec-3", "exec-4")
-    assert seen.workers.hosts == ("host-0", "host-1", "host-2", "host-0", "host-1")
-    assert workers_of(seen, "split") == set(seen.workers.ids)
+    observation = observations(engine.wait(75.0))[-1]
+    assert observation.workers.ids == ("exec-0", "exec-1", "exec-2", "exec-3", "exec-4")
+    assert observation.workers.hosts == ("host-0", "host-1", "host-2", "host-0", "host-1")
+    assert workers_of(observation, "split") == set(observation.workers.ids)
 
 
 def test_executors_that_come_during_a_batch_help_it() -> None:
@@ -222,7 +222,7 @@ def test_several_knobs_need_one_restart() -> None:
     assert {knob: receipt.configuration[knob] for knob in new} == new
     last = observations(events)[-1]
     assert (last.flows[0].trigger_s, last.flows[0].rows, last.tasks["lines"].instances) == (5.0, 900.0, 2)
-    assert {seen.run for seen in observations(events)} == {"run-1"}
+    assert {observation.run for observation in observations(events)} == {"run-1"}
 
 
 @pytest.mark.parametrize(
@@ -319,8 +319,8 @@ def test_a_restart_asked_for_while_the_query_is_stopped_starts_it_once() -> None
 
     events = engine.wait(100.0)
     assert [receipt.at_s for receipt in receipts(events)] == [pytest.approx(39.5 + ENGINE.restart_s)]
-    assert {seen.run for seen in observations(events)} == {"run-1"}
-    assert all(seen.tasks for seen in observations(events) if seen.flows[0].rows)
+    assert {observation.run for observation in observations(events)} == {"run-1"}
+    assert all(observation.tasks for observation in observations(events) if observation.flows[0].rows)
 
 
 KNOBS = st.fixed_dictionaries(
@@ -378,12 +378,16 @@ def test_no_row_is_lost_or_taken_twice(
 
     arrivals = Workload(load, seed)
     taken = 0.0
-    for seen in observations(events):
-        taken += seen.flows[0].rows
-        arrived = arrivals.rows_between(0.0, seen.at_s)
-        assert taken + seen.flows[0].pending_rows == pytest.approx(arrived, abs=1.01)
-        assert sum(seen.tasks["lines"].rows) == seen.flows[0].rows if seen.tasks else seen.flows[0].rows == 0
-    assert [seen.batch for seen in observations(events)] == list(range(len(observations(events))))
+    for observation in observations(events):
+        taken += observation.flows[0].rows
+        arrived = arrivals.rows_between(0.0, observation.at_s)
+        assert taken + observation.flows[0].pending_rows == pytest.approx(arrived, abs=1.01)
+        assert (
+            sum(observation.tasks["lines"].rows) == observation.flows[0].rows
+            if observation.tasks
+            else observation.flows[0].rows == 0
+        )
+    assert [observation.batch for observation in observations(events)] == list(range(len(observations(events))))
     assert engine.now_s - observations(events)[-1].at_s < 150.0
     assert len(receipts(events)) == len(commands)
     assert 1 <= engine.describe().configuration[APP] <= 6

@@ -76,13 +76,13 @@ def run(scenario: Scenario, seconds: float, seed: int | None = None) -> list[Obs
     return observations(Microbatch(scenario, seed).wait(seconds))
 
 
-def started_s(seen: Observation) -> float:
-    return seen.at_s - seen.flows[0].seconds
+def started_s(observation: Observation) -> float:
+    return observation.at_s - observation.flows[0].seconds
 
 
-def fingerprint(seen: list[Observation]) -> list[object]:
+def fingerprint(batches: list[Observation]) -> list[object]:
     return [
-        (o.at_s, o.batch, repr(o.flows), o.workers.ids, *[t.run_s.tobytes() for t in o.tasks.values()]) for o in seen
+        (o.at_s, o.batch, repr(o.flows), o.workers.ids, *[t.run_s.tobytes() for t in o.tasks.values()]) for o in batches
     ]
 
 
@@ -117,8 +117,8 @@ def test_a_limit_of_rows_per_trigger_is_a_knob_where_there_is_one() -> None:
 
 
 def test_a_batch_takes_driver_plus_stages_plus_commit() -> None:
-    seen = run(SCENARIO, 35.0)[-1]
-    flow = seen.flows[0]
+    observation = run(SCENARIO, 35.0)[-1]
+    flow = observation.flows[0]
 
     # 4,000 rows: one wave of 4 tasks with 1,000 rows each, two waves of 4 tasks with 500 rows each.
     assert flow.rows == 4000.0
@@ -129,8 +129,8 @@ def test_a_batch_takes_driver_plus_stages_plus_commit() -> None:
 
 
 def test_the_sensors_show_what_spark_shows() -> None:
-    seen = run(SCENARIO, 35.0)[-1]
-    lines, split = seen.tasks["lines"], seen.tasks["split"]
+    observation = run(SCENARIO, 35.0)[-1]
+    lines, split = observation.tasks["lines"], observation.tasks["split"]
 
     assert lines.rows.tolist() == [1000.0] * 4
     assert split.rows.tolist() == [500.0] * 8
@@ -139,61 +139,61 @@ def test_the_sensors_show_what_spark_shows() -> None:
     assert split.finish_s == pytest.approx([1.05] * 4 + [2.1] * 4)
     assert np.isnan(split.pending_rows).all()
     assert np.isnan(split.pressured_s).all()
-    assert seen.workers.ids == ("exec-0", "exec-1")
-    assert seen.workers.hosts == ("host-0", "host-1")
-    assert seen.workers.slots.tolist() == [2.0, 2.0]
+    assert observation.workers.ids == ("exec-0", "exec-1")
+    assert observation.workers.hosts == ("host-0", "host-1")
+    assert observation.workers.slots.tolist() == [2.0, 2.0]
     assert sorted(split.worker.tolist()) == [0] * 4 + [1] * 4
-    assert seen.flows[0].arrival_per_s == pytest.approx(400.0, rel=0.01)
-    assert seen.flows[0].pending_rows == pytest.approx(400.0 * seen.flows[0].seconds, abs=1.0)
+    assert observation.flows[0].arrival_per_s == pytest.approx(400.0, rel=0.01)
+    assert observation.flows[0].pending_rows == pytest.approx(400.0 * observation.flows[0].seconds, abs=1.0)
 
 
 def test_batches_start_on_the_trigger_and_are_numbered() -> None:
-    seen = run(SCENARIO, 60.0)
+    batches = run(SCENARIO, 60.0)
 
-    assert [o.batch for o in seen] == list(range(len(seen)))
-    assert [started_s(o) for o in seen] == pytest.approx([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])
-    assert sum(o.span_s for o in seen) == pytest.approx(seen[-1].at_s)
+    assert [o.batch for o in batches] == list(range(len(batches)))
+    assert [started_s(o) for o in batches] == pytest.approx([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])
+    assert sum(o.span_s for o in batches) == pytest.approx(batches[-1].at_s)
 
 
 def test_after_a_batch_that_took_too_long_the_next_one_starts_at_once() -> None:
-    seen = run(replace(SCENARIO, workload=WorkloadSpec(rate_per_s=1500.0)), 60.0)
-    late = [(before, after) for before, after in pairwise(seen) if before.flows[0].seconds > 10.0]
+    batches = run(replace(SCENARIO, workload=WorkloadSpec(rate_per_s=1500.0)), 60.0)
+    late = [(before, after) for before, after in pairwise(batches) if before.flows[0].seconds > 10.0]
 
     assert late
     assert all(started_s(after) == pytest.approx(before.at_s) for before, after in late)
 
 
 def test_without_a_trigger_batches_follow_each_other() -> None:
-    seen = run(replace(SCENARIO, engine=replace(ENGINE, trigger_s=0.0)), 60.0)[2:]
+    batches = run(replace(SCENARIO, engine=replace(ENGINE, trigger_s=0.0)), 60.0)[2:]
 
-    assert len(seen) > 10
-    assert all(started_s(after) == pytest.approx(before.at_s) for before, after in pairwise(seen))
+    assert len(batches) > 10
+    assert all(started_s(after) == pytest.approx(before.at_s) for before, after in pairwise(batches))
 
 
 def test_a_batch_takes_no_more_rows_than_it_may() -> None:
-    seen = run(replace(SCENARIO, engine=replace(ENGINE, rows_per_trigger=1500.0)), 100.0)
+    batches = run(replace(SCENARIO, engine=replace(ENGINE, rows_per_trigger=1500.0)), 100.0)
 
-    assert {o.flows[0].rows for o in seen[1:]} == {1500.0}
-    assert max(o.flows[0].seconds for o in seen) < 10.0
-    assert seen[-1].flows[0].pending_rows > 20_000
+    assert {o.flows[0].rows for o in batches[1:]} == {1500.0}
+    assert max(o.flows[0].seconds for o in batches) < 10.0
+    assert batches[-1].flows[0].pending_rows > 20_000
 
 
 def test_a_trigger_with_nothing_to_do_is_seen_as_idle() -> None:
-    seen = run(replace(SCENARIO, workload=WorkloadSpec(rate_per_s=0.0)), 35.0)
+    batches = run(replace(SCENARIO, workload=WorkloadSpec(rate_per_s=0.0)), 35.0)
 
-    assert [(o.batch, o.flows[0].rows, o.flows[0].arrival_per_s) for o in seen] == [
+    assert [(o.batch, o.flows[0].rows, o.flows[0].arrival_per_s) for o in batches] == [
         (number, 0.0, 0.0) for number in range(4)
     ]
-    assert all(o.flows[0].seconds == 0.5 and not o.tasks for o in seen)
+    assert all(o.flows[0].seconds == 0.5 and not o.tasks for o in batches)
 
 
 def test_a_driver_that_takes_no_time_is_simulated_too() -> None:
     instant = replace(ENGINE, driver_s=0.0, commit_s=0.0, trigger_s=0.0)
-    seen = run(replace(SCENARIO, engine=instant, workload=WorkloadSpec(rate_per_s=40.0)), 20.0)
+    batches = run(replace(SCENARIO, engine=instant, workload=WorkloadSpec(rate_per_s=40.0)), 20.0)
 
-    taken = sum(o.flows[0].rows for o in seen)
-    assert taken + seen[-1].flows[0].pending_rows == pytest.approx(40.0 * seen[-1].at_s, abs=1.0)
-    assert all(np.isfinite(o.flows[0].arrival_per_s) for o in seen)
+    taken = sum(o.flows[0].rows for o in batches)
+    assert taken + batches[-1].flows[0].pending_rows == pytest.approx(40.0 * batches[-1].at_s, abs=1.0)
+    assert all(np.isfinite(o.flows[0].arrival_per_s) for o in batches)
 
 
 def test_two_sources_share_the_load() -> None:
@@ -224,15 +224,15 @@ def test_twice_the_executors_take_half_the_time_for_many_tasks() -> None:
 
     def stage_s(executors: int) -> float:
         engine = replace(ENGINE, executors=executors)
-        seen = run(replace(SCENARIO, components=(LINES, many), engine=engine), 60.0)[-1]
-        return float(seen.tasks["split"].finish_s.max())
+        observation = run(replace(SCENARIO, components=(LINES, many), engine=engine), 60.0)[-1]
+        return float(observation.tasks["split"].finish_s.max())
 
     assert stage_s(4) / stage_s(8) == pytest.approx(2.0, rel=0.02)
 
 
 def test_the_first_tasks_of_fresh_executors_are_slower() -> None:
-    seen = run(replace(SCENARIO, engine=replace(ENGINE, warm_up=1.5)), 35.0)
-    first, second = seen[1].tasks["lines"].run_s, seen[2].tasks["lines"].run_s
+    batches = run(replace(SCENARIO, engine=replace(ENGINE, warm_up=1.5)), 35.0)
+    first, second = batches[1].tasks["lines"].run_s, batches[2].tasks["lines"].run_s
 
     assert first.mean() == pytest.approx(1.5 * second.mean())
 
@@ -251,8 +251,8 @@ def test_each_run_has_a_level_of_its_own_and_keeps_it() -> None:
 
     def level(seed: int) -> float:
         ratios = [
-            seen.tasks["split"].run_s / plain.tasks["split"].run_s
-            for seen, plain in zip(run(levelled, 60.0, seed=seed), usual, strict=True)
+            observation.tasks["split"].run_s / plain.tasks["split"].run_s
+            for observation, plain in zip(run(levelled, 60.0, seed=seed), usual, strict=True)
             if plain.tasks
         ]
         assert np.concatenate(ratios) == pytest.approx(ratios[0][0])
@@ -336,8 +336,8 @@ def test_truth_counts_the_objective_as_met_once_that_much_is_taken() -> None:
 def test_fewer_tasks_that_merge_rows_of_the_same_key_send_fewer_rows() -> None:
     def counted(tasks: int, combining: float) -> tuple[float, float]:
         split = replace(SPLIT, parallelism=tasks, combining=combining)
-        seen = run(replace(SCENARIO, components=(LINES, split, COUNT)), 30.0)[1]
-        return float(seen.tasks["split"].rows_out.sum()), float(seen.tasks["count"].rows.sum())
+        observation = run(replace(SCENARIO, components=(LINES, split, COUNT)), 30.0)[1]
+        return float(observation.tasks["split"].rows_out.sum()), float(observation.tasks["count"].rows.sum())
 
     assert counted(8, 1.0) == counted(2, 1.0)
     (sent_by_8, got_from_8), (sent_by_2, got_from_2) = counted(8, 0.5), counted(2, 0.5)

@@ -47,11 +47,11 @@ def command(values: dict[Knob, Value], retire: frozenset[str] = frozenset()) -> 
     return Apply("c", 0.0, Configuration(values, retire), (), 120.0)
 
 
-def seconds_per_row(seen: Observation) -> dict[str, float]:
+def seconds_per_row(observation: Observation) -> dict[str, float]:
     """By worker, over the tasks of the counting stage."""
-    tasks = seen.tasks["count"]
+    tasks = observation.tasks["count"]
     per_row = tasks.run_s / tasks.rows
-    return {seen.workers.ids[w]: float(np.median(per_row[tasks.worker == w])) for w in np.unique(tasks.worker)}
+    return {observation.workers.ids[w]: float(np.median(per_row[tasks.worker == w])) for w in np.unique(tasks.worker)}
 
 
 def test_the_time_per_row_follows_a_slow_executor_until_it_is_replaced() -> None:
@@ -111,9 +111,9 @@ def test_after_a_turn_another_key_is_hot_and_known_to_be_as_hot() -> None:
     scenario = with_fault(FaultSpec("hot-key", component="count", share=0.5))
     lines, count = scenario.components
     engine = Microbatch(replace(scenario, components=(lines, replace(count, turn_s=120.0))))
-    seen = [one for one in observations(engine.wait(1200.0)) if "count" in one.tasks]
-    assert len({int(one.tasks["count"].rows.argmax()) for one in seen}) > 3
-    assert {round(one.keys["count"].share, 2) for one in seen} == {0.5}
+    batches = [one for one in observations(engine.wait(1200.0)) if "count" in one.tasks]
+    assert len({int(one.tasks["count"].rows.argmax()) for one in batches}) > 3
+    assert {round(one.keys["count"].share, 2) for one in batches} == {0.5}
 
 
 def test_spreading_keys_costs_a_little_where_nothing_is_hot() -> None:
@@ -212,7 +212,7 @@ def test_a_restart_does_not_free_a_stuck_sink_but_loses_nothing() -> None:
     sink = replace(SCENARIO.components[1], name="sink", inputs=("count",), stateful=False)
     stuck = with_fault(FaultSpec("stuck-sink", at_s=42.0, until_s=200.0, component="sink"))
     engine = Microbatch(replace(stuck, components=(*SCENARIO.components, sink)))
-    taken = sum(seen.flows[0].rows for seen in observations(engine.wait(60.0)))
+    taken = sum(observation.flows[0].rows for observation in observations(engine.wait(60.0)))
     engine.apply(command({Knob(PARALLELISM, "sink"): 4}))
 
     assert observations(engine.wait(199.0)) == []

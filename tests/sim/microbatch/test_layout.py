@@ -35,10 +35,10 @@ def test_changelogs_need_state_and_asynchronous_progress_needs_that_there_is_non
     both = MicrobatchSpec(executors=2, changelog_commit=0.3, async_progress=True)
     with_state = scenario()
     without_state = replace(with_state, components=tuple(replace(c, stateful=False) for c in with_state.components))
-    for shown, possible, impossible in (
+    for knob_layout, possible, impossible in (
         (layout(with_state, both), CHANGELOG_KNOB, ASYNC_KNOB),
         (layout(without_state, both), ASYNC_KNOB, CHANGELOG_KNOB),
     ):
-        assert shown.values[possible] == 0
-        assert shown.capabilities.knobs[possible] == KnobSpec(0, 1, live=False, apply_s=both.restart_s)
-        assert impossible not in shown.values
+        assert knob_layout.values[possible] == 0
+        assert knob_layout.capabilities.knobs[possible] == KnobSpec(0, 1, live=False, apply_s=both.restart_s)
+        assert impossible not in knob_layout.values

@@ -80,10 +80,10 @@ def test_a_crash_is_reported_once_with_its_reason() -> None:
 
 
 def test_lost_measurements_include_the_new_ones() -> None:
-    seen = last(FaultSpec("metric-gap", share=1.0))
-    assert np.isnan(costs(seen).cpu_s).all()
-    assert np.isnan([seen.driver.gc_s, seen.hosts[0].others, seen.states["count"].rows]).all()
-    assert np.isnan(seen.workers.heap_bytes).all()
+    observation = last(FaultSpec("metric-gap", share=1.0))
+    assert np.isnan(costs(observation).cpu_s).all()
+    assert np.isnan([observation.driver.gc_s, observation.hosts[0].others, observation.states["count"].rows]).all()
+    assert np.isnan(observation.workers.heap_bytes).all()
 
 
 def test_attempts_on_a_lost_executor_failed() -> None:

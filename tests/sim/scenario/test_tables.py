@@ -47,10 +47,10 @@ def test_the_sweep_of_the_documentation_varies_the_start() -> None:
 
 def test_the_refusals_shown_in_the_documentation_are_real() -> None:
     text = code("toml").replace("zipf", "zip").replace('peak = "12 k events/s"', 'peak = 12\namplitude = "1 k/s"')
-    shown = documentation().split("errors are shown together:\n\n```\n")[1].split("\n```")[0]
+    example = documentation().split("errors are shown together:\n\n```\n")[1].split("\n```")[0]
     with pytest.raises(ConfigError) as refused:
         catalogue.loads(text, "shop.toml")
-    assert refused.value.line == shown
+    assert refused.value.line == example
     contradiction = code("toml").replace('["sessions"]', '["session"]')
     with pytest.raises(ConfigError) as refused:
         catalogue.loads(contradiction, "shop.toml")

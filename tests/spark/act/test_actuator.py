@@ -54,7 +54,7 @@ class Application:
         source.register(spark)
         self.spark, self.ledger, self.control = spark, directory / "ledger", directory / "control.json"
         self.checkpoint = directory / "checkpoint"
-        self.heard: list[Event] = []
+        self.events: list[Event] = []
         self.executors = Executors(spark)
         self.waits_while_spreading: set[str] = set()
         values = {STATE: 6, SOURCE: 2, ROWS: 600}
@@ -65,7 +65,7 @@ class Application:
             Locality(spark),
             lambda: judge(look_around(spark, room=ROOM), [self.query]).capabilities,
             self.ran_state_tasks,
-            self.heard.append,
+            self.events.append,
         )
         self._commands = 0
 
@@ -103,8 +103,8 @@ class Application:
         for index in range(stages.size()):
             stage = stages.apply(index)
             if stage.numCompleteTasks() == stage.numTasks() == self.query.values[STATE]:
-                ran = store.executorSummary(stage.stageId(), stage.attemptId())
-                return frozenset(id for id in ids if ran.contains(id))
+                summary = store.executorSummary(stage.stageId(), stage.attemptId())
+                return frozenset(id for id in ids if summary.contains(id))
         return frozenset()
 
     def command(self, values: Mapping[Knob, Value], retire: frozenset[str], limit_s: float) -> Apply:
@@ -118,13 +118,13 @@ class Application:
         return self.answer(self.command(values, retire, limit_s))
 
     def answer(self, command: Apply) -> Receipt:
-        known = len(self.heard)
+        old_count = len(self.events)
         self.actuator.apply(command)
-        assert Deadline.after(2 * LIMIT_S).wait_until(lambda: bool(self._receipts(command.id, known)))
-        return self._receipts(command.id, known)[0]
+        assert Deadline.after(2 * LIMIT_S).wait_until(lambda: bool(self._receipts(command.id, old_count)))
+        return self._receipts(command.id, old_count)[0]
 
-    def _receipts(self, id: str, known: int) -> list[Receipt]:
-        return [event for event in self.heard[known:] if isinstance(event, Receipt) and event.command_id == id]
+    def _receipts(self, id: str, old_count: int) -> list[Receipt]:
+        return [event for event in self.events[old_count:] if isinstance(event, Receipt) and event.command_id == id]
 
     def differences(self) -> list[str]:
         rows = ledger.recorded_rows(self.ledger, self.checkpoint)
@@ -232,7 +232,7 @@ def test_an_executor_that_is_killed_during_a_batch_comes_back_and_nothing_is_los
     application.batch_more()
     application.batch_more()
     assert not application.differences()
-    assert not [event for event in application.heard if isinstance(event, Failure)]
+    assert not [event for event in application.events if isinstance(event, Failure)]
 
 
 def test_a_receipt_that_cannot_be_sent_is_sent_later(wait_until: WaitUntil) -> None:

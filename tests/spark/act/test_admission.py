@@ -76,10 +76,10 @@ def test_the_bound_that_is_shown_is_the_one_that_holds(
         application.open(spark)
         try:
             application.start()
-            seen = application.describe("words")
-            assert seen.configuration[ROWS] == bound
-            assert seen.configuration[TRIGGER] == 3.0
-            assert (ROWS in seen.capabilities.knobs) == knob
+            description = application.describe("words")
+            assert description.configuration[ROWS] == bound
+            assert description.configuration[TRIGGER] == 3.0
+            assert (ROWS in description.capabilities.knobs) == knob
             assert ("rows_per_trigger.words" in remembered[-1]["values"]) == knob
             wait_until(lambda: largest_batch(application) == bound, "a batch is full")  # noqa: B023
         finally:
@@ -94,10 +94,12 @@ def test_the_bound_of_a_query_that_was_handed_over_is_reported(spark: SparkSessi
     application = Application.around(spark, [query], Objective(), tmp_path)
     try:
         application.start()
-        seen = application.describe("words")
-        assert dict(seen.configuration.values) | {ROWS: 700, TRIGGER: 3.0} == dict(seen.configuration.values)
-        assert ROWS not in seen.capabilities.knobs
-        assert seen.capabilities.notes["words: rows per trigger"].startswith("700, set by the application")
+        description = application.describe("words")
+        assert dict(description.configuration.values) | {ROWS: 700, TRIGGER: 3.0} == dict(
+            description.configuration.values
+        )
+        assert ROWS not in description.capabilities.knobs
+        assert description.capabilities.notes["words: rows per trigger"].startswith("700, set by the application")
     finally:
         application.stop(session=False)
         query.stop()

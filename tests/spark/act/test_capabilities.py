@@ -68,22 +68,22 @@ def query(stub: QueryStub) -> ManagedQuery:
 
 
 def test_on_a_standalone_cluster_everything_can_be_changed() -> None:
-    found = judge(STANDALONE, [query(QueryStub())])
-    knobs = found.capabilities.knobs
+    findings = judge(STANDALONE, [query(QueryStub())])
+    knobs = findings.capabilities.knobs
     assert set(knobs) == {EXECUTORS_KNOB, *VALUES}
     assert knobs[EXECUTORS_KNOB].live
     assert not any(knobs[knob].live for knob in VALUES)
-    assert found.capabilities.can_replace
-    assert "q: source partitions" in found.capabilities.notes
+    assert findings.capabilities.can_replace
+    assert "q: source partitions" in findings.capabilities.notes
 
 
 def test_rows_and_trigger_are_live_where_the_run_allows_it_and_otherwise_the_reason_is_shown() -> None:
     stub = QueryStub(live=LiveStub({TRIGGER_S: "this release of Spark does not show it"}))
-    found = judge(STANDALONE, [query(stub)])
-    rows, trigger = (found.capabilities.knobs[Knob(kind, "q")] for kind in (ROWS_PER_TRIGGER, TRIGGER_S))
+    findings = judge(STANDALONE, [query(stub)])
+    rows, trigger = (findings.capabilities.knobs[Knob(kind, "q")] for kind in (ROWS_PER_TRIGGER, TRIGGER_S))
     assert (rows.live, rows.apply_s) == (True, 0.0)
     assert (trigger.live, trigger.promise) == (False, 3.0)
-    reasons = {finding.what: finding.reason for finding in found.table}
+    reasons = {finding.what: finding.reason for finding in findings.table}
     assert reasons["q: rows per trigger"] == "without a restart"
     assert reasons["q: trigger interval"] == (
         "with a restart from the checkpoint, because this release of Spark does not show it"
@@ -93,10 +93,12 @@ def test_rows_and_trigger_are_live_where_the_run_allows_it_and_otherwise_the_rea
 def test_an_attached_query_offers_what_the_user_gave_bounds_for() -> None:
     bounds: dict[str, tuple[Value, Value]] = {ROWS_PER_TRIGGER: (2000, 5000), TRIGGER_S: (1, 20)}
     stub = QueryStub(restartable=False, live=LiveStub({TRIGGER_S: "its trigger has no interval"}), bounds=bounds)
-    found = judge(STANDALONE, [query(stub)]).capabilities
-    assert found.knobs[Knob(ROWS_PER_TRIGGER, "q")] == KnobSpec(1000, 5000, live=True)  # the present value is allowed
-    assert Knob(TRIGGER_S, "q") not in found.knobs
-    assert found.notes["q: trigger interval"] == "its trigger has no interval"
+    capabilities = judge(STANDALONE, [query(stub)]).capabilities
+    assert capabilities.knobs[Knob(ROWS_PER_TRIGGER, "q")] == KnobSpec(
+        1000, 5000, live=True
+    )  # the present value is allowed
+    assert Knob(TRIGGER_S, "q") not in capabilities.knobs
+    assert capabilities.notes["q: trigger interval"] == "its trigger has no interval"
 
 
 @pytest.mark.parametrize(
@@ -109,9 +111,9 @@ def test_an_attached_query_offers_what_the_user_gave_bounds_for() -> None:
     ],
 )
 def test_the_most_executors(here: Surroundings, most: int, reason: str) -> None:
-    found = judge(here)
-    assert found.capabilities.knobs[EXECUTORS_KNOB].maximum == most
-    [line] = [finding for finding in found.table if finding.what == "most executors"]
+    findings = judge(here)
+    assert findings.capabilities.knobs[EXECUTORS_KNOB].maximum == most
+    [line] = [finding for finding in findings.table if finding.what == "most executors"]
     assert reason in line.reason
 
 
@@ -123,10 +125,13 @@ def test_the_most_executors(here: Surroundings, most: int, reason: str) -> None:
     ],
 )
 def test_without_executors_of_its_own_their_number_is_fixed(here: Surroundings, reason: str) -> None:
-    found = judge(here).capabilities
-    assert found.knobs[EXECUTORS_KNOB].minimum == found.knobs[EXECUTORS_KNOB].maximum
-    assert not found.can_replace
-    assert reason in found.notes["executors up and down"] or "Connect" in found.notes["executors up and down"]
+    capabilities = judge(here).capabilities
+    assert capabilities.knobs[EXECUTORS_KNOB].minimum == capabilities.knobs[EXECUTORS_KNOB].maximum
+    assert not capabilities.can_replace
+    assert (
+        reason in capabilities.notes["executors up and down"]
+        or "Connect" in capabilities.notes["executors up and down"]
+    )
 
 
 def test_through_connect_nothing_is_sensed() -> None:
@@ -134,17 +139,17 @@ def test_through_connect_nothing_is_sensed() -> None:
 
 
 def test_what_was_not_observed_is_not_claimed() -> None:
-    found = judge(STANDALONE, [query(QueryStub())])
-    assert [finding.what for finding in found.table if finding.seen] == ["most executors"]
-    assert found.capabilities.knobs, "it may be tried all the same"
+    findings = judge(STANDALONE, [query(QueryStub())])
+    assert [finding.what for finding in findings.table if finding.seen] == ["most executors"]
+    assert findings.capabilities.knobs, "it may be tried all the same"
 
 
 def test_what_was_observed_is_claimed_with_the_way_it_came() -> None:
     limit = Knob(ROWS_PER_TRIGGER, "q")
-    seen = Evidence(
+    evidence = Evidence(
         progress=True, executors=True, tasks=True, way="the driver's status store", changed=frozenset({limit})
     )
-    table = {finding.what: finding for finding in judge(STANDALONE, [query(QueryStub())], seen).table}
+    table = {finding.what: finding for finding in judge(STANDALONE, [query(QueryStub())], evidence).table}
     assert table["stages and tasks of batches"].seen
     assert table["stages and tasks of batches"].reason == "from the driver's status store"
     assert table["q: rows per trigger"].seen
@@ -162,9 +167,9 @@ def test_tasks_that_stay_unknown_are_not_claimed_and_the_reason_is_given() -> No
 
 def test_a_change_that_failed_is_no_longer_claimed() -> None:
     limit = Knob(ROWS_PER_TRIGGER, "q")
-    seen = Evidence(changed=frozenset({limit}), failed={limit: "no batch with the new limit within 60 s"})
+    evidence = Evidence(changed=frozenset({limit}), failed={limit: "no batch with the new limit within 60 s"})
     [line] = [
-        each for each in judge(STANDALONE, [query(QueryStub())], seen).table if each.what == "q: rows per trigger"
+        each for each in judge(STANDALONE, [query(QueryStub())], evidence).table if each.what == "q: rows per trigger"
     ]
     assert not line.seen
     assert "no batch with the new limit" in line.reason
@@ -173,11 +178,11 @@ def test_a_change_that_failed_is_no_longer_claimed() -> None:
 def test_a_bound_of_the_application_is_reported_and_no_knob() -> None:
     bound = Knob(ROWS_PER_TRIGGER, "q")
     for restartable in (True, False):
-        found = judge(
+        capabilities = judge(
             STANDALONE, [query(QueryStub(set_by_application=frozenset({bound}), restartable=restartable))]
         ).capabilities
-        assert bound not in found.knobs
-        assert found.notes["q: rows per trigger"].startswith("1,000, set by the application")
+        assert bound not in capabilities.knobs
+        assert capabilities.notes["q: rows per trigger"].startswith("1,000, set by the application")
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
@@ -197,29 +202,29 @@ def test_other_cluster_managers_are_not_verified(master: str) -> None:
     ],
 )
 def test_when_state_cannot_be_repartitioned(here: Surroundings, stub: QueryStub, reason: str) -> None:
-    found = judge(here, [query(stub)]).capabilities
-    assert Knob(STATE_PARTITIONS, "q") not in found.knobs
-    assert reason in found.notes["q: state partitions"]
+    capabilities = judge(here, [query(stub)]).capabilities
+    assert Knob(STATE_PARTITIONS, "q") not in capabilities.knobs
+    assert reason in capabilities.notes["q: state partitions"]
 
 
 def test_an_old_spark_is_not_sensed() -> None:
-    found = judge(Surroundings("3.4.1", "spark://h:1")).capabilities
-    assert not found.can_replace
+    capabilities = judge(Surroundings("3.4.1", "spark://h:1")).capabilities
+    assert not capabilities.can_replace
     for what in ("progress of queries", "executors up and down"):
-        assert "requires Spark 3.5 or newer" in found.notes[what]
+        assert "requires Spark 3.5 or newer" in capabilities.notes[what]
     assert "progress of queries" not in judge(Surroundings("3.5.0", "spark://h:1")).capabilities.notes
 
 
 def test_of_a_query_that_was_handed_over_nothing_is_restarted() -> None:
-    found = judge(STANDALONE, [query(QueryStub(restartable=False))]).capabilities
-    assert set(found.knobs) == {EXECUTORS_KNOB}
-    assert "cannot be restarted" in found.notes["q: changes that need a restart"]
+    capabilities = judge(STANDALONE, [query(QueryStub(restartable=False))]).capabilities
+    assert set(capabilities.knobs) == {EXECUTORS_KNOB}
+    assert "cannot be restarted" in capabilities.notes["q: changes that need a restart"]
 
 
 def test_a_real_session_on_a_real_cluster(spark: SparkSession) -> None:
-    found = judge(look_around(spark, room=12))
-    spec = found.capabilities.knobs[EXECUTORS_KNOB]
+    findings = judge(look_around(spark, room=12))
+    spec = findings.capabilities.knobs[EXECUTORS_KNOB]
     assert (spec.minimum, spec.maximum, spec.live) == (1, 6, True)
-    [line] = [finding for finding in found.table if finding.what == "executors up and down"]
+    [line] = [finding for finding in findings.table if finding.what == "executors up and down"]
     assert line.reason == "standalone, instead of Spark's dynamic allocation"
-    assert found.capabilities.can_replace
+    assert findings.capabilities.can_replace

@@ -94,17 +94,17 @@ def test_a_drained_executor_gets_no_more_tasks_but_stays_until_it_is_quiet(
 ) -> None:
     settle(executors, 2)
     drained, other = (info.id for info in executors.alive())
-    asked: list[frozenset[str]] = []
+    registrations: list[frozenset[str]] = []
 
     def quiet() -> bool:
-        asked.append(executors.scheduler.registered_ids())
-        if len(asked) < 3:
+        registrations.append(executors.scheduler.registered_ids())
+        if len(registrations) < 3:
             run_a_job(spark, tasks=2)
-        return len(asked) >= 3
+        return len(registrations) >= 3
 
     executors.request(1)
     executors.retire([drained], lambda: quiet, Deadline.after(LIMIT_S))
-    assert all(drained in registered for registered in asked)
+    assert all(drained in registered for registered in registrations)
     assert executors.ids() == {other}
     settle(executors, 2)
 
@@ -145,10 +145,10 @@ def test_on_a_full_cluster_the_old_one_goes_first(executors: Executors) -> None:
 class AtMostTwo(Executors):
     """A cluster that is shared with others, and has no place for a third."""
 
-    asked: list[int]
+    requested_counts: list[int]
 
     def request(self, count: int) -> None:
-        self.asked.append(count)
+        self.requested_counts.append(count)
         super().request(min(count, 2))
         self.target = count
 
@@ -157,15 +157,15 @@ def test_where_the_cluster_gave_no_more_the_old_one_goes_first(executors: Execut
     """Nobody waits again for a third one that does not come, while two have to do the work."""
     settle(executors, 2)
     shared = AtMostTwo(spark)
-    shared.asked = []
+    shared.requested_counts = []
     shared.take_over(2)
     with pytest.raises(ExecutorsError, match="2 of 3 executors are up"):
         shared.grow(3, Deadline.after(1.0))
-    shared.asked.clear()
+    shared.requested_counts.clear()
     slow = shared.alive()[0]
     shared.replace([slow.id], at_once, Deadline.after(LIMIT_S), full=False)
     shared.see_them_gone()
-    assert set(shared.asked) == {2}
+    assert set(shared.requested_counts) == {2}
     assert slow.id not in shared.ids()
     assert len(shared.alive()) == 2
 

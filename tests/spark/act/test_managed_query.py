@@ -152,10 +152,10 @@ def test_a_failed_query_starts_again(words: Words, wait_until: WaitUntil) -> Non
         return words.query.query is not failed and words.query.batches() >= 0
 
     wait_until(back, "the query is back")
-    said = [report for report in reports if report]
-    assert len(said) == 1
-    assert said[0].startswith("the query failed and restarts in 1 s: ")
-    assert "the sink is broken" in said[0]
+    failures = [report for report in reports if report]
+    assert len(failures) == 1
+    assert failures[0].startswith("the query failed and restarts in 1 s: ")
+    assert "the sink is broken" in failures[0]
     assert not words.differences()
 
 

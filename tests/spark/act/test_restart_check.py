@@ -48,10 +48,10 @@ def test_the_same_application_starts_and_nothing_is_touched(
 ) -> None:
     checkpoint = checkpoint_of("counts")
     before = files(tmp_path)
-    ran = homeostat("state", "check", checkpoint, app(), "--json")
-    assert ran.code == 0, ran
-    assert ran.json["starts"]
-    assert ran.json["batch"] is not None
+    result = homeostat("state", "check", checkpoint, app(), "--json")
+    assert result.code == 0, result
+    assert result.json["starts"]
+    assert result.json["batch"] is not None
     after = {name: content for name, content in files(tmp_path).items() if name != "app.py"}
     assert after == before  # no batch reached the application's own sink, and the copy is gone
 
@@ -59,18 +59,18 @@ def test_the_same_application_starts_and_nothing_is_touched(
 def test_another_state_does_not_fit(
     homeostat: Homeostat, checkpoint_of: CheckpointOf, app: Callable[..., Path]
 ) -> None:
-    ran = homeostat("state", "check", checkpoint_of("counts"), app(OTHER_KEY))
-    assert ran.code == 3
-    assert ran.out.startswith("the query does not start: the checkpoint")
-    assert "belongs to another query" in ran.out
+    result = homeostat("state", "check", checkpoint_of("counts"), app(OTHER_KEY))
+    assert result.code == 3
+    assert result.out.startswith("the query does not start: the checkpoint")
+    assert "belongs to another query" in result.out
 
 
 def test_a_source_that_would_lose_files_is_not_tried(
     homeostat: Homeostat, checkpoint_of: CheckpointOf, app: Callable[..., Path]
 ) -> None:
-    ran = homeostat("state", "check", checkpoint_of("counts"), app(options='.option("cleanSource", "delete")'))
-    assert ran.code == 3
-    assert "the source sets cleanSource = delete: the check would delete files" in ran.out
+    result = homeostat("state", "check", checkpoint_of("counts"), app(options='.option("cleanSource", "delete")'))
+    assert result.code == 3
+    assert "the source sets cleanSource = delete: the check would delete files" in result.out
 
 
 def test_an_open_batch_is_finished_by_the_application(

@@ -104,9 +104,9 @@ def test_executors_run_on_the_workers_hosts_in_this_python(spark: SparkSession, 
     def whereabouts(_: int) -> tuple[str, str]:
         return os.environ["SPARK_LOCAL_IP"], sys.executable
 
-    seen = set(spark.sparkContext.parallelize(range(8), 8).map(whereabouts).collect())
-    assert {host for host, _ in seen} <= set(cluster.worker_hosts)
-    assert {python for _, python in seen} == {sys.executable}
+    places = set(spark.sparkContext.parallelize(range(8), 8).map(whereabouts).collect())
+    assert {host for host, _ in places} <= set(cluster.worker_hosts)
+    assert {python for _, python in places} == {sys.executable}
 
 
 def _files_with(secret: str, directory: Path) -> list[Path]:

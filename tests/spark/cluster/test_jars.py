@@ -49,12 +49,12 @@ def ignore(line: str) -> None:
 
 @pytest.mark.spark
 def test_a_jar_is_fetched_once(repository: Path) -> None:
-    said: list[str] = []
-    (path,) = jars.fetch([example()], said.append)
+    messages: list[str] = []
+    (path,) = jars.fetch([example()], messages.append)
     assert path.read_bytes() == CONTENT
     assert jars.missing([example()]) == []
-    assert jars.fetch([example()], said.append) == [path]
-    assert len(said) == 1
+    assert jars.fetch([example()], messages.append) == [path]
+    assert len(messages) == 1
     assert [file.name for file in jars.directory().iterdir()] == [path.name]
 
 
@@ -100,6 +100,6 @@ def test_a_download_that_fails_for_a_moment_is_tried_again(
 
 
 def test_the_lists_name_every_jar_once_with_its_hash() -> None:
-    for wanted in (broker_jars(), connector_jars("4.3.0")):
-        assert len({jar.file_name for jar in wanted}) == len(wanted) > 0
-        assert all(len(jar.sha256) == 64 and jar.version for jar in wanted)
+    for jar_list in (broker_jars(), connector_jars("4.3.0")):
+        assert len({jar.file_name for jar in jar_list}) == len(jar_list) > 0
+        assert all(len(jar.sha256) == 64 and jar.version for jar in jar_list)

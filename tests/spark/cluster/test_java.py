@@ -37,9 +37,9 @@ def install(home: Path, version: str = "17.0.15", modules: str = ALL_MODULES) ->
 
 def test_the_java_of_this_machine_is_usable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    found = java.find_java()
-    assert found.command.is_file()
-    assert int(found.version.split(".")[0]) >= java.OLDEST_VERSION
+    installation = java.find_java()
+    assert installation.command.is_file()
+    assert int(installation.version.split(".")[0]) >= java.OLDEST_VERSION
 
 
 def test_java_home_comes_first_then_the_path_then_what_setup_extracted(

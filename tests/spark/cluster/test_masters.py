@@ -27,7 +27,7 @@ PART_S = 2.0  # for one that says too little and then nothing
 
 
 @contextmanager
-def listener(said: bytes, *, keep_open: bool = False) -> Iterator[str]:
+def listener(reply: bytes, *, keep_open: bool = False) -> Iterator[str]:
     """Says this to whoever has said something, and ends, or says no more."""
     done = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -36,7 +36,7 @@ def listener(said: bytes, *, keep_open: bool = False) -> Iterator[str]:
             connection, _ = listening.accept()
             with connection:
                 connection.recv(65536)
-                connection.sendall(said)
+                connection.sendall(reply)
                 if keep_open:
                     done.wait()
 
@@ -117,7 +117,7 @@ def test_who_says_nothing_is_given_up_after_the_time_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "keep_open", "limit_s"),
+    ("reply", "keep_open", "limit_s"),
     [
         (b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", True, LIMIT_S),
         (b"+OK\r\n", True, PART_S),
@@ -127,21 +127,21 @@ def test_who_says_nothing_is_given_up_after_the_time_limit() -> None:
         (struct.pack(">QB", 1 << 62, 4), True, LIMIT_S),
     ],
 )
-def test_what_speaks_another_language_is_no_master(said: bytes, keep_open: bool, limit_s: float) -> None:
-    with listener(said, keep_open=keep_open) as place:
+def test_what_speaks_another_language_is_no_master(reply: bytes, keep_open: bool, limit_s: float) -> None:
+    with listener(reply, keep_open=keep_open) as place:
         assert why_no_master(place, limit_s) == "the process that answers there is not a Spark master"
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         pytest.param(b"", id="it ends the connection, as a master does that speaks TLS alone"),
         pytest.param(b"\x15\x03\x03\x00\x02\x02\x50", id="it says that it wants TLS"),
         pytest.param(message(5, b"\0" * 8 + b"InvalidClassException"), id="a Spark of another version"),
     ],
 )
-def test_what_only_spark_can_tell_is_left_to_spark(said: bytes) -> None:
-    with listener(said) as place:
+def test_what_only_spark_can_tell_is_left_to_spark(reply: bytes) -> None:
+    with listener(reply) as place:
         assert why_no_master(place, LIMIT_S) == ""
 
 

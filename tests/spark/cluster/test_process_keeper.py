@@ -42,7 +42,7 @@ def kept() -> Iterator[Keeper]:
         yield running
 
 
-def gone(pid: int) -> bool:
+def is_gone(pid: int) -> bool:
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
@@ -81,9 +81,9 @@ def test_a_name_can_be_used_again(kept: Keeper) -> None:
 def test_one_can_be_ended_while_others_run_on(kept: Keeper) -> None:
     one, other = kept.start("one", SLEEP), kept.start("other", SLEEP)
     kept.end("one")
-    assert gone(one)
+    assert is_gone(one)
     assert kept.code("one") == -signal.SIGTERM
-    assert not gone(other)
+    assert not is_gone(other)
     assert kept.code("other") is None
 
 
@@ -100,9 +100,9 @@ def test_closing_ends_the_deaf_the_stopped_and_the_orphaned(
     os.kill(family, signal.SIGKILL)
     os.kill(stopped, signal.SIGSTOP)
     assert kept.wait("family") == -signal.SIGKILL
-    assert not gone(orphan)
+    assert not is_gone(orphan)
     kept.close()
-    assert all(gone(pid) for pid in (deaf, orphan, stopped, kept.pid))
+    assert all(is_gone(pid) for pid in (deaf, orphan, stopped, kept.pid))
     kept.close()
 
 
@@ -112,7 +112,7 @@ def test_a_killed_parent_or_keeper_takes_everything_along(victim: str, wait_unti
         assert parent.stdout is not None
         pids = [int(word) for word in parent.stdout.readline().split()]
         os.kill(parent.pid if victim == "parent" else pids[0], signal.SIGKILL)
-        wait_until(lambda: all(gone(pid) for pid in pids), "keeper and kept process are gone")
+        wait_until(lambda: all(is_gone(pid) for pid in pids), "keeper and kept process are gone")
         parent.kill()
 
 
@@ -128,7 +128,7 @@ def test_a_killed_keeper_leaves_no_descendants(victim: str, tmp_path: Path, wait
         os.killpg(kept.pid, signal.SIGKILL)
     else:
         os.kill(inner.pid if victim == "inner" else kept.pid, signal.SIGKILL)
-    wait_until(lambda: all(gone(pid) for pid in pids), "nothing is left")
+    wait_until(lambda: all(is_gone(pid) for pid in pids), "nothing is left")
     kept.close()
 
 
@@ -136,7 +136,7 @@ def test_a_keeper_that_is_asked_to_stop_ends_what_it_keeps(kept: Keeper) -> None
     sleeper = kept.start("sleeper", SLEEP)
     os.kill(kept.pid, signal.SIGTERM)
     assert kept.wait("sleeper") == -signal.SIGTERM
-    assert gone(sleeper)
+    assert is_gone(sleeper)
 
 
 def test_both_ways_to_list_processes_agree() -> None:

@@ -106,8 +106,8 @@ def test_files_that_the_sink_wrote_are_counted(both: tuple[Observations, Observa
     written = [from_log[key].files for key in from_log if key[0] == watched_run.SORTING]
     assert {files.written for files in written} == {3.0}
     assert min(files.written_bytes for files in written) > 0
-    known = [each.files.written for (query, _), each in sensed.items() if query == watched_run.SORTING]
-    assert {count for count in known if count == count} == {3.0}, "of the first batch it is unknown"
+    file_counts = [each.files.written for (query, _), each in sensed.items() if query == watched_run.SORTING]
+    assert {count for count in file_counts if count == count} == {3.0}, "of the first batch it is unknown"
 
 
 @pytest.mark.spark

@@ -17,11 +17,11 @@ LOG = RECORDED / "wordcount.jsonl"
 
 
 def test_queries_and_their_progress_are_in_the_log() -> None:
-    for handle in (found := LogQueries(EventLog(LOG)).handles()):
+    for handle in (handles := LogQueries(EventLog(LOG)).handles()):
         batches = [read_progress(progress) for progress in handle.recent_progress()]
         assert {progress.run for progress in batches} == {handle.run_id}
         assert [p.batch for p in batches] == sorted((p.batch for p in batches), reverse=True)
-    assert found
+    assert handles
 
 
 def test_what_rest_does_not_show_is_in_the_log() -> None:
@@ -29,8 +29,8 @@ def test_what_rest_does_not_show_is_in_the_log() -> None:
     (handle,) = LogQueries(EventLog(LOG)).handles()
     for progress in map(read_progress, handle.recent_progress()):
         (source,) = progress.sources
-        known = (source.rows, source.end, source.latest, progress.state_rows, progress.updated_keys)
-        assert all(map(math.isfinite, known))
+        figures = (source.rows, source.end, source.latest, progress.state_rows, progress.updated_keys)
+        assert all(map(math.isfinite, figures))
         assert progress.states
         assert {"addBatch", "queryPlanning"} <= set(progress.phases_s)
 

@@ -20,7 +20,7 @@ def looked(rest: RestClient, events: list[Event], *, busy: bool, answers: bool) 
     book = QueryBook(lambda: [QueryHandle("words", "run-1", busy=lambda: busy)], lambda reason: None)
     guard = GuardedWork(events.append, lambda: NOW_S)
     guard.spark_answers = answers
-    executors = ExecutorWatch(rest, lambda: NOW_S, lambda gone, new: None, tuple)
+    executors = ExecutorWatch(rest, lambda: NOW_S, lambda gone_ids, new_ids: None, tuple)
     under_way = BatchesUnderWay(
         book,
         StageReader(rest, book, executors, guard, None),
@@ -62,7 +62,7 @@ def test_of_many_queries_each_has_its_turn() -> None:
     rest = RestClient("http://127.0.0.1:1")
     book = QueryBook(lambda: handles, lambda reason: None)
     guard = GuardedWork(events.append, lambda: NOW_S)
-    executors = ExecutorWatch(rest, lambda: NOW_S, lambda gone, new: None, tuple)
+    executors = ExecutorWatch(rest, lambda: NOW_S, lambda gone_ids, new_ids: None, tuple)
     stages = StageReader(rest, book, executors, guard, None)
     under_way = BatchesUnderWay(book, stages, guard, events.append, lambda: NOW_S, lambda moment_s: moment_s)
     looks = []

@@ -38,7 +38,7 @@ class Batches:
         rest = RestClient(NOBODY)
         book = QueryBook(lambda: [handle], lambda reason: None)
         guard = GuardedWork(self.events.append, lambda: 0.0)
-        executors = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: None, tuple)
+        executors = ExecutorWatch(rest, lambda: 0.0, lambda gone_ids, new_ids: None, tuple)
         stages = StageReader(rest, book, executors, guard, None)
         self.clock = SteadyClock(lambda: self.now_s + self.step_s, lambda: self.now_s)
         self.ended = EndedBatches(

@@ -28,7 +28,7 @@ def test_changes_are_reported_but_not_the_first_answer() -> None:
     answers: Answers = {"allexecutors": [executor("1"), executor("2"), executor("3", alive=False)]}
     changes: list[tuple[frozenset[str], frozenset[str]]] = []
     with rest_answering(answers) as rest:
-        watch = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: changes.append((gone, new)), tuple)
+        watch = ExecutorWatch(rest, lambda: 0.0, lambda gone_ids, new_ids: changes.append((gone_ids, new_ids)), tuple)
         watch.read()
         assert watch.workers.ids == ("1", "2")
         assert changes == []
@@ -43,8 +43,8 @@ def test_news_that_could_not_be_sent_are_sent_again() -> None:
     answers: Answers = {"allexecutors": [executor("1")]}
     changes: list[frozenset[str]] = []
 
-    def tell(gone: frozenset[str], new: frozenset[str]) -> None:
-        changes.append(new)
+    def tell(gone_ids: frozenset[str], new_ids: frozenset[str]) -> None:
+        changes.append(new_ids)
         if len(changes) == 1:
             raise ConnectionError("the driver does not answer")
 
@@ -61,7 +61,7 @@ def test_news_that_could_not_be_sent_are_sent_again() -> None:
 
 def test_an_executor_that_leaves_is_gone_before_its_process_is() -> None:
     with rest_answering({"allexecutors": [executor("1"), executor("2")]}) as rest:
-        watch = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: None, lambda: {"2"})
+        watch = ExecutorWatch(rest, lambda: 0.0, lambda gone_ids, new_ids: None, lambda: {"2"})
         watch.read()
     assert watch.workers.ids == ("1",)
 
@@ -69,7 +69,7 @@ def test_an_executor_that_leaves_is_gone_before_its_process_is() -> None:
 def test_an_answer_is_fresh_for_three_seconds_and_silence_is_counted_from_it() -> None:
     now_s = [100.0]
     with rest_answering({"allexecutors": [executor("1")]}) as rest:
-        watch = ExecutorWatch(rest, lambda: now_s[0], lambda gone, new: None, tuple)
+        watch = ExecutorWatch(rest, lambda: now_s[0], lambda gone_ids, new_ids: None, tuple)
         now_s[0] = 110.0
         assert not watch.fresh
         assert watch.silent_s == 10.0
@@ -85,7 +85,7 @@ def test_losses_have_the_reason_of_spark_and_leave_out_who_was_asked_to_leave() 
     answers: Answers = {"allexecutors": [executor(str(number)) for number in range(1, 6)]}
     leaving: set[str] = set()
     with rest_answering(answers) as rest:
-        watch = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: None, lambda: leaving)
+        watch = ExecutorWatch(rest, lambda: 0.0, lambda gone_ids, new_ids: None, lambda: leaving)
         watch.read()
         assert watch.losses(0) == ()
         leaving.add("5")
@@ -94,8 +94,10 @@ def test_losses_have_the_reason_of_spark_and_leave_out_who_was_asked_to_leave() 
             "2": "Executor decommission: retired",
             "3": "Executor killed by driver.",
         }
-        gone = [{**executor(number, alive=False), "removeReason": reason} for number, reason in reasons.items()]
-        answers["allexecutors"] = [*gone, executor("5")]
+        dead_executors = [
+            {**executor(number, alive=False), "removeReason": reason} for number, reason in reasons.items()
+        ]
+        answers["allexecutors"] = [*dead_executors, executor("5")]
         watch.read()
         watch.read()
     lost = (WorkerLoss("1", "host-1", "Command exited with code 137"), WorkerLoss("4", "host-4", ""))
@@ -110,7 +112,7 @@ def test_the_heap_of_workers_and_of_the_driver_is_known_once_spark_reports_it() 
     answers: Answers = {"allexecutors": [executor("1"), {**executor("driver"), "maxTasks": 0, **reported}]}
     now_s = [0.0]
     with rest_answering(answers) as rest:
-        watch = ExecutorWatch(rest, lambda: now_s[0], lambda gone, new: None, tuple)
+        watch = ExecutorWatch(rest, lambda: now_s[0], lambda gone_ids, new_ids: None, tuple)
         assert watch.driver_sample(1.0).heap_bytes != watch.driver_sample(1.0).heap_bytes
         for now_s[0] in (0.0, 10.0, 20.0):
             answers["allexecutors"][1]["totalGCTime"] = 100 * now_s[0]
@@ -132,7 +134,7 @@ def test_an_executor_that_is_killed_is_lost_with_its_exit_code(
 ) -> None:
     url, application = str(spark.sparkContext.uiWebUrl), str(spark.sparkContext.applicationId)
     with closing(RestClient(url, first_timeout_s=PATIENT_S, timeout_s=PATIENT_S)) as rest:
-        watch = ExecutorWatch(rest, time.monotonic, lambda gone, new: None, tuple)
+        watch = ExecutorWatch(rest, time.monotonic, lambda gone_ids, new_ids: None, tuple)
         watch.read()
         victim = watch.workers.ids[-1]
         host = watch.workers.hosts[-1]

@@ -22,7 +22,7 @@ def source(**options: str) -> SourceOptions:
 
 
 def test_a_password_for_the_java_client_is_one_for_ours() -> None:
-    given = {
+    options = {
         "kafka.bootstrap.servers": "a:1",
         "kafka.security.protocol": "SASL_SSL",
         "kafka.sasl.mechanism": "SCRAM-SHA-512",
@@ -31,7 +31,7 @@ def test_a_password_for_the_java_client_is_one_for_ours() -> None:
         "kafka.ssl.truststore.type": "PEM",
         "kafka.max.poll.records": "5",
     }
-    assert client_settings(SourceOptions("kafka", given)) == {
+    assert client_settings(SourceOptions("kafka", options)) == {
         "bootstrap.servers": "a:1",
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
@@ -42,7 +42,7 @@ def test_a_password_for_the_java_client_is_one_for_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("options", "reason"),
     [
         ({"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER"),
         ({"kafka.security.protocol": "SASL_PLAINTEXT"}, "GSSAPI"),
@@ -50,9 +50,9 @@ def test_a_password_for_the_java_client_is_one_for_ours() -> None:
         ({"kafka.ssl.keystore.location": "/store.jks"}, "Java keystore"),
     ],
 )
-def test_what_only_java_can_do_is_refused_with_the_reason(given: dict[str, str], reason: str) -> None:
+def test_what_only_java_can_do_is_refused_with_the_reason(options: dict[str, str], reason: str) -> None:
     with pytest.raises(CannotAskError, match=reason):
-        client_settings(SourceOptions("kafka", given))
+        client_settings(SourceOptions("kafka", options))
 
 
 def test_it_says_where_the_partitions_begin_and_end_and_for_how_long_rows_are_kept(
@@ -67,7 +67,7 @@ def test_it_says_where_the_partitions_begin_and_end_and_for_how_long_rows_are_ke
     places = list(state.leaders)
     assert sorted(places) == [(topic_name, 0), (topic_name, 1)]
     assert all(state.leaders.values())
-    assert state.gone == ("missing",)
+    assert state.missing_topics == ("missing",)
     assert client.firsts(places) == {(topic_name, 0): 4.0, (topic_name, 1): 0.0}
     assert client.ends(places) == {(topic_name, 0): 10.0, (topic_name, 1): 0.0}
     assert client.ends_at({(topic_name, 0): before_s - 60.0}) == {(topic_name, 0): 4.0}

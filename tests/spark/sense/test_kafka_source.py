@@ -77,11 +77,11 @@ def test_the_age_of_a_backlog_from_before_the_watch_is_looked_up(
     source = watched(kafka.servers, topic_name)
     samples: list[SourceSample] = []
 
-    def known() -> bool:
+    def age_is_known() -> bool:
         samples.append(answer(source, offsets(topic_name, 3)))
         return math.isfinite(samples[-1].lag_s)
 
-    wait_until(known, "the age of the backlog is known")
+    wait_until(age_is_known, "the age of the backlog is known")
     assert samples[-1].lag_s > 0.0
     # The nearest time that is asked for may be older than the rows by the step to it.
     assert samples[-1].lag_s <= STEADY.now_s() - began_s + max(kafka_source._AGES_S[:4])
@@ -103,7 +103,7 @@ def test_partitions_that_are_added_rows_that_expire_and_a_topic_that_goes_are_se
     # Spark reads new partitions from their beginning.
     assert [partition.pending for partition in sample.partitions] == [4.0, 0.0, 5.0]
     topics.delete(topic_name)
-    wait_until(lambda: answer(source, read).gone == (topic_name,), "the topic is gone")
+    wait_until(lambda: answer(source, read).missing_topics == (topic_name,), "the topic is gone")
 
 
 def test_a_broker_that_stops_is_silent_and_one_that_is_back_is_not(kafka_jars: None, tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ def test_the_largest_keys_are_found_among_more_than_the_sketch_can_hold(
     query = ctx.watched(rows, "sessions", key="key").writeStream.format("noop").start()
     try:
         wait_until(lambda: len(query.recentProgress) > 1, "batches are done")
-        told = [read_progress(json.loads(progress.json)).keys for progress in query.recentProgress]
+        key_loads = [read_progress(json.loads(progress.json)).keys for progress in query.recentProgress]
     finally:
         query.stop()
-    load = next(keys["sessions"] for keys in told if keys["sessions"].rows)
+    load = next(keys["sessions"] for keys in key_loads if keys["sessions"].rows)
     assert ctx.steps.watches == ("sessions",)
     assert (load.rows, load.key) == (ROWS, "-1")
     assert load.share == pytest.approx(0.3, abs=0.002)

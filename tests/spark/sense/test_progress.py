@@ -48,8 +48,8 @@ KAFKA_35: dict[str, Any] = {
 
 def flow(progress: dict[str, Any], before: Arrivals | None = None) -> FlowSample:
     read = read_progress(progress)
-    (found,) = flows(read, query="q", trigger_s=10.0, names=["scan"], now=arrivals(read), before=before)
-    return found
+    (sample,) = flows(read, query="q", trigger_s=10.0, names=["scan"], now=arrivals(read), before=before)
+    return sample
 
 
 def changed(**values: Any) -> dict[str, Any]:
@@ -59,10 +59,10 @@ def changed(**values: Any) -> dict[str, Any]:
 
 
 def test_kafka_counts_rows_behind_over_all_partitions() -> None:
-    found = flow(KAFKA_35)
-    assert (found.rows, found.seconds, found.trigger_s, found.pending_rows) == (300, 4.0, 10.0, 160)
-    assert (found.updated_keys, found.state_rows, found.state_bytes, found.watermark_gap_s) == (9, 40, 512, 10.0)
-    assert found.phases_s == {"addBatch": 3.5, "latestOffset": 0.02, "walCommit": 0.03}
+    sample = flow(KAFKA_35)
+    assert (sample.rows, sample.seconds, sample.trigger_s, sample.pending_rows) == (300, 4.0, 10.0, 160)
+    assert (sample.updated_keys, sample.state_rows, sample.state_bytes, sample.watermark_gap_s) == (9, 40, 512, 10.0)
+    assert sample.phases_s == {"addBatch": 3.5, "latestOffset": 0.02, "walCommit": 0.03}
 
 
 def test_arrival_is_what_the_latest_offset_grew_by_not_what_was_taken() -> None:
@@ -79,10 +79,10 @@ def test_offsets_that_go_back_say_nothing_about_arrival() -> None:
 
 @pytest.mark.parametrize("latest", [None, "earliest", {"logOffset": 3}, {"orders": {"0": None}}, [1, 2], True])
 def test_what_the_source_does_not_say_in_rows_is_unknown(latest: Any) -> None:
-    found = flow(changed(latestOffset=latest), Arrivals(0.0, (1.0,)))
-    assert math.isnan(found.pending_rows)
-    assert math.isnan(found.arrival_per_s)
-    assert found.rows == 300
+    sample = flow(changed(latestOffset=latest), Arrivals(0.0, (1.0,)))
+    assert math.isnan(sample.pending_rows)
+    assert math.isnan(sample.arrival_per_s)
+    assert sample.rows == 300
 
 
 def test_a_latest_offset_from_before_the_batch_is_no_negative_backlog() -> None:
@@ -98,9 +98,9 @@ def test_recorded_progress_of_the_rate_source_counts_rows_not_seconds(query: str
 
 
 def test_a_query_without_state_is_known_to_have_none() -> None:
-    found = flow(RECORDED["stateless"]["progress"])
-    assert (found.updated_keys, found.state_rows) == (0.0, 0.0)
-    assert math.isnan(found.watermark_gap_s)
+    sample = flow(RECORDED["stateless"]["progress"])
+    assert (sample.updated_keys, sample.state_rows) == (0.0, 0.0)
+    assert math.isnan(sample.watermark_gap_s)
 
 
 def test_two_sources_of_one_stage_are_one_flow_and_of_two_stages_two() -> None:
@@ -108,13 +108,13 @@ def test_two_sources_of_one_stage_are_one_flow_and_of_two_stages_two() -> None:
     (one,) = flows(read, query="q", trigger_s=1, names=["scan", "scan"], now=arrivals(read), before=None)
     assert one.rows == read.sources[0].rows + read.sources[1].rows
     two = flows(read, query="q", trigger_s=1, names=["scan", "scan-2"], now=arrivals(read), before=None)
-    assert [found.source for found in two] == ["scan", "scan-2"]
-    assert sum(found.updated_keys for found in two) == read.updated_keys
+    assert [sample.source for sample in two] == ["scan", "scan-2"]
+    assert sum(sample.updated_keys for sample in two) == read.updated_keys
 
 
 def test_an_idle_trigger_is_zero_arrival() -> None:
-    (found,) = idle_flows("q", ["scan"], 5.0)
-    assert (found.rows, found.arrival_per_s, found.pending_rows, found.seconds) == (0.0, 0.0, 0.0, 0.0)
+    (sample,) = idle_flows("q", ["scan"], 5.0)
+    assert (sample.rows, sample.arrival_per_s, sample.pending_rows, sample.seconds) == (0.0, 0.0, 0.0, 0.0)
 
 
 def test_a_watermark_at_the_epoch_is_unknown() -> None:
@@ -151,8 +151,8 @@ def test_what_is_not_progress_is_refused(missing: str) -> None:
 
 def test_the_rows_of_the_largest_keys_are_read_as_far_as_they_are_told() -> None:
     """Spark before 4.2 tells the largest alone, and a batch without rows has none."""
-    told = {"rows": 1000, "largest": 500, "key": "a", "most": "500 300 2"}
-    observed = {"homeostat new": told, "homeostat old": {**told, "most": None}, "homeostat idle": {"rows": None}}
+    metrics = {"rows": 1000, "largest": 500, "key": "a", "most": "500 300 2"}
+    observed = {"homeostat new": metrics, "homeostat old": {**metrics, "most": None}, "homeostat idle": {"rows": None}}
     keys = read_progress({**KAFKA_35, "observedMetrics": observed | {"mine": {"rows": 3}}}).keys
 
     sketched = {"rows": 10, "top": '[{"item":"a","count":6},{"item":"b","count":3}]'}

@@ -100,15 +100,15 @@ class Watched:
 
     def next(self, good: Callable[[Observation], bool], what: str) -> Observation:
         """The first observation from now on that is `good`."""
-        seen = len(self.observations)
+        old_count = len(self.observations)
 
         def happened() -> bool:
             assert self.query is not None
             assert self.query.exception() is None, "the query failed"
-            return any(map(good, self.observations[seen:]))
+            return any(map(good, self.observations[old_count:]))
 
         self._wait(happened, what)
-        return next(filter(good, self.observations[seen:]))
+        return next(filter(good, self.observations[old_count:]))
 
     def batches_done(self) -> int:
         last: Any = self.query.lastProgress if self.query is not None else None
@@ -150,9 +150,9 @@ def complete(observation: Observation) -> bool:
 
 
 def test_every_row_of_a_batch_is_found_at_its_instances(watched: Watched, sensors: Sensors) -> None:
-    seen = watched.next(complete, "a batch with rows was observed")
-    (flow,) = seen.flows
-    scan, shout, state = (seen.tasks[name] for name in ("scan", "shout", "aggregate"))
+    observation = watched.next(complete, "a batch with rows was observed")
+    (flow,) = observation.flows
+    scan, shout, state = (observation.tasks[name] for name in ("scan", "shout", "aggregate"))
     assert (scan.instances, shout.instances, state.instances) == (SOURCE_PARTITIONS, 2, STATE_PARTITIONS)
     assert scan.rows.sum() == shout.rows.sum() == flow.rows
     assert scan.rows_out.sum() == flow.rows
@@ -160,29 +160,29 @@ def test_every_row_of_a_batch_is_found_at_its_instances(watched: Watched, sensor
     for tasks in (scan, shout, state):
         assert (tasks.run_s > 0).all()
         assert (tasks.finish_s >= tasks.run_s - 0.1).all()
-        assert {seen.workers.ids[worker] for worker in tasks.worker} <= set(seen.workers.ids)
-    assert seen.run == watched.handles[0].run_id
-    assert 0 < flow.seconds <= seen.span_s + 0.01
+        assert {observation.workers.ids[worker] for worker in tasks.worker} <= set(observation.workers.ids)
+    assert observation.run == watched.handles[0].run_id
+    assert 0 < flow.seconds <= observation.span_s + 0.01
 
 
 def test_arrival_and_backlog_are_those_of_the_moment_the_batch_ended(watched: Watched, sensors: Sensors) -> None:
-    seen = watched.next(complete, "a batch with rows was observed")
-    (flow,) = seen.flows
+    observation = watched.next(complete, "a batch with rows was observed")
+    (flow,) = observation.flows
     assert flow.arrival_per_s == pytest.approx(RATE_PER_S, rel=0.1)
-    progress = next(p for p in watched.handles[0].recent_progress() if p["batchId"] == seen.batch)
+    progress = next(p for p in watched.handles[0].recent_progress() if p["batchId"] == observation.batch)
     offset = progress["sources"][0]["endOffset"]
-    arrived = RATE_PER_S * (seen.at_s - offset["started_s"])
+    arrived = RATE_PER_S * (observation.at_s - offset["started_s"])
     assert flow.pending_rows == pytest.approx(arrived - offset["row"], abs=2)
     assert flow.updated_keys == progress["stateOperators"][0]["numRowsUpdated"]
     assert flow.phases_s["addBatch"] == progress["durationMs"]["addBatch"] / 1000
 
 
 def test_the_state_of_the_operator_is_seen_with_what_its_store_may_use(watched: Watched, sensors: Sensors) -> None:
-    seen = watched.next(complete, "a batch with rows was observed")
-    state = seen.states["stateStoreSave"]
+    observation = watched.next(complete, "a batch with rows was observed")
+    state = observation.states["stateStoreSave"]
     assert (state.backend, state.partitions) == ("rocksdb", STATE_PARTITIONS)
     assert 0 < state.updated_rows <= state.rows
-    assert state.version == seen.batch + 1
+    assert state.version == observation.batch + 1
     assert -1 <= state.snapshot_version <= state.version
     assert min(state.memory_bytes, state.disk_bytes, state.commit_s, state.stall_s) >= 0
     assert (state.limits.versions_per_snapshot, state.limits.maintenance_s) == (10.0, 60.0)
@@ -191,10 +191,10 @@ def test_the_state_of_the_operator_is_seen_with_what_its_store_may_use(watched: 
 def test_the_executors_are_the_workers(
     watched: Watched, sensors: Sensors, live_executors: Callable[[], list[str]]
 ) -> None:
-    seen = watched.next(complete, "a batch with rows was observed")
-    assert set(seen.workers.ids) == set(live_executors())
-    assert all(host.startswith("127.0.0.") for host in seen.workers.hosts)
-    assert seen.workers.slots.tolist() == [1.0] * len(seen.workers.ids)
+    observation = watched.next(complete, "a batch with rows was observed")
+    assert set(observation.workers.ids) == set(live_executors())
+    assert all(host.startswith("127.0.0.") for host in observation.workers.hosts)
+    assert observation.workers.slots.tolist() == [1.0] * len(observation.workers.ids)
 
 
 def test_the_topology_has_the_knobs_of_the_pipeline(watched: Watched, sensors: Sensors) -> None:
@@ -212,10 +212,10 @@ def test_the_topology_has_the_knobs_of_the_pipeline(watched: Watched, sensors: S
 def test_a_batch_whose_sink_hangs_is_seen_while_it_does(watched: Watched, sensors: Sensors, wait_until: Wait) -> None:
     watched.next(complete, "a batch with rows was observed")
     watched.hang.touch()
-    seen = len(watched.events)
+    old_count = len(watched.events)
 
     def hanging() -> list[UnderWay]:
-        events = [event for event in watched.events[seen:] if isinstance(event, UnderWay)]
+        events = [event for event in watched.events[old_count:] if isinstance(event, UnderWay)]
         return [event for event in events if event.batch > watched.batches_done()]
 
     wait_until(lambda: len(hanging()) >= 2, "the batch under way was seen twice")
@@ -224,7 +224,7 @@ def test_a_batch_whose_sink_hangs_is_seen_while_it_does(watched: Watched, sensor
     assert under_way.run == watched.handles[0].run_id
     wait_until(lambda: hanging()[-1].pending_rows > 0, "its backlog grew")
     watched.hang.unlink()
-    observed = watched.next(lambda seen: seen.batch >= under_way.batch, "it ended after all")
+    observed = watched.next(lambda observation: observation.batch >= under_way.batch, "it ended after all")
     assert observed.batch >= under_way.batch
 
 
@@ -232,8 +232,8 @@ def test_names_stay_when_the_query_is_restarted_with_other_partitions(watched: W
     before = sensors.topology()
     watched.stop()
     watched.start(parallelism=4)
-    seen = watched.next(lambda o: complete(o) and o.run == watched.handles[0].run_id, "a batch of the new run")
-    assert {name: tasks.instances for name, tasks in seen.tasks.items()} == {
+    observation = watched.next(lambda o: complete(o) and o.run == watched.handles[0].run_id, "a batch of the new run")
+    assert {name: tasks.instances for name, tasks in observation.tasks.items()} == {
         "scan": SOURCE_PARTITIONS,
         "shout": 4,
         "aggregate": STATE_PARTITIONS,
@@ -243,8 +243,8 @@ def test_names_stay_when_the_query_is_restarted_with_other_partitions(watched: W
 
 def test_every_batch_is_observed_once_and_in_order(watched: Watched, sensors: Sensors) -> None:
     watched.next(complete, "a batch with rows was observed")
-    for run in {seen.run for seen in watched.observations}:
-        batches = [seen.batch for seen in watched.observations if seen.run == run]
+    for run in {observation.run for observation in watched.observations}:
+        batches = [observation.batch for observation in watched.observations if observation.run == run]
         assert batches == list(range(batches[0], batches[-1] + 1))
 
 
@@ -260,10 +260,13 @@ def test_without_a_listener_batches_are_taken_from_what_the_query_remembers(
         return [event.observation for event in list(events) if isinstance(event, Observed)]
 
     since = watched.batches_done()
-    wait_until(lambda: any(seen.batch > since and seen.tasks for seen in observed()), "a new batch was found")
+    wait_until(
+        lambda: any(observation.batch > since and observation.tasks for observation in observed()),
+        "a new batch was found",
+    )
     deaf.stop()
     rest.close()
-    batches = [seen.batch for seen in observed()]
+    batches = [observation.batch for observation in observed()]
     assert batches == list(range(batches[0], batches[-1] + 1))
     assert set(observed()[-1].tasks) <= {"stage", "stage-2", "stage-3", "stage-4"}
 
@@ -299,14 +302,14 @@ def test_a_rest_api_in_trouble_stops_no_batch_and_leaves_unknowns(
 
     try:
         wait_until(lambda: len(observed()) >= 2, "two batches were observed")
-        for seen in observed():
-            assert not seen.tasks
-            assert not seen.workers.ids
-            assert math.isfinite(seen.flows[0].rows)
+        for observation in observed():
+            assert not observation.tasks
+            assert not observation.workers.ids
+            assert math.isfinite(observation.flows[0].rows)
         assert all("sensor of" in failure.where for failure in events if isinstance(failure, Failure))
-        told = [(failure.where, failure.error) for failure in events if isinstance(failure, Failure)]
-        assert told
-        assert len(told) == len(set(told))
+        failures = [(failure.where, failure.error) for failure in events if isinstance(failure, Failure)]
+        assert failures
+        assert len(failures) == len(set(failures))
     finally:
         proxy.behave(Behaviour.FAITHFUL)
         impatient.stop()
@@ -318,18 +321,18 @@ def test_an_application_is_watched_from_outside(watched: Watched, spark: SparkSe
         RestClient(str(spark.sparkContext.uiWebUrl), first_timeout_s=PATIENT_S, timeout_s=PATIENT_S)
     )
     application.start()
-    seen: list[Observation] = []
+    observations: list[Observation] = []
 
     def observed() -> bool:
         for query in application.queries():
             events = query.wait(0.0) if query.query == "words" else ()
-            seen.extend(event.observation for event in events if isinstance(event, Observed))
-        return any(observation.tasks for observation in seen)
+            observations.extend(event.observation for event in events if isinstance(event, Observed))
+        return any(observation.tasks for observation in observations)
 
     wait_until(observed, "a batch was seen over REST")
     described = next(query for query in application.queries() if query.query == "words").describe()
     application.stop()
-    batch = next(observation for observation in seen if observation.tasks)
+    batch = next(observation for observation in observations if observation.tasks)
     (flow,) = batch.flows
     assert flow.rows > 0
     assert math.isfinite(flow.seconds)
@@ -367,10 +370,10 @@ def test_the_command_ends_with_the_application(
             wait_until(lambda: between.requests >= 5, "the application was asked")
             between.behave(Behaviour.ERROR)
 
-        gone = threading.Thread(target=go_away)
-        gone.start()
+        thread = threading.Thread(target=go_away)
+        thread.start()
         assert main.run(["watch", between.url, "--json"]) == 1
-        gone.join()
+        thread.join()
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "the application has ended" in line
     assert between.url in line
@@ -385,7 +388,7 @@ def test_stopped_sensors_leave_no_thread_and_hear_nothing(watched: Watched, prox
     wait_until(lambda: any(isinstance(event, Observed) for event in events), "a batch was observed")
     sensors.stop()
     rest.close()
-    heard, done = len(events), watched.batches_done()
+    event_count, done = len(events), watched.batches_done()
     wait_until(lambda: watched.batches_done() >= done + 2, "two more batches ended")
-    assert len(events) == heard
+    assert len(events) == event_count
     assert {name for name in {t.name for t in threading.enumerate()} - before if name.startswith("homeostat")} == set()

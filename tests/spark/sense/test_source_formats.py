@@ -108,10 +108,10 @@ def test_what_arrives_during_a_batch_is_known_of_sources_that_follow_the_clock(
 def test_rows_that_are_held_back_are_not_taken_for_none() -> None:
     assert SourceOptions("kafka", {"minoffsetspertrigger": "1000"}).holds_back
     assert not SourceOptions("kafka", {"maxOffsetsPerTrigger": "1000"}).holds_back
-    (seen,) = idle_flows("q", ["scan"], 5.0, NAN)
-    assert (seen.rows, seen.seconds) == (0.0, 0.0)
-    assert math.isnan(seen.pending_rows)
-    assert math.isnan(seen.arrival_per_s)
+    (flow,) = idle_flows("q", ["scan"], 5.0, NAN)
+    assert (flow.rows, flow.seconds) == (0.0, 0.0)
+    assert math.isnan(flow.pending_rows)
+    assert math.isnan(flow.arrival_per_s)
 
 
 def test_what_arrives_at_the_rate_source_is_seen_while_a_batch_hangs(

@@ -58,9 +58,9 @@ def test_what_waits_in_kafka_is_what_its_own_metrics_tell(end: Any, latest: Any,
     }
     read = progress(KAFKA, end, latest, metrics=metrics)
     before = Arrivals(read.started_s - 20, (arrivals(read).rows[0] - 100,))
-    (seen,) = flows(read, query="q", trigger_s=10.0, names=["scan"], now=arrivals(read), before=before)
-    assert seen.pending_rows == behind == float(metrics["avgOffsetsBehindLatest"]) * len(gaps)
-    assert seen.arrival_per_s == 5.0
+    (flow,) = flows(read, query="q", trigger_s=10.0, names=["scan"], now=arrivals(read), before=before)
+    assert flow.pending_rows == behind == float(metrics["avgOffsetsBehindLatest"]) * len(gaps)
+    assert flow.arrival_per_s == 5.0
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_what_waits_in_kafka_is_what_its_own_metrics_tell(end: Any, latest: Any,
 def test_what_waits_in_files_and_tables_is_unknown_and_never_none(description: str, end: Any, latest: Any) -> None:
     read = progress(description, end, latest)
     before = Arrivals(read.started_s - 20, (0.0,))
-    (seen,) = flows(read, query="q", trigger_s=10.0, names=["scan"], now=arrivals(read), before=before)
-    assert math.isnan(seen.pending_rows)
-    assert math.isnan(seen.arrival_per_s)
-    assert seen.rows == 300
+    (flow,) = flows(read, query="q", trigger_s=10.0, names=["scan"], now=arrivals(read), before=before)
+    assert math.isnan(flow.pending_rows)
+    assert math.isnan(flow.arrival_per_s)
+    assert flow.rows == 300
 
 
 def test_a_bound_on_one_source_is_none_on_a_query_that_reads_files_too(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from support.rest_server import executor, job, progress, rest_answering, stage
 def reader(rest: RestClient, graph_of: GraphReader | None = None) -> tuple[StageReader, QueryBook, GuardedWork]:
     book = QueryBook(lambda: [QueryHandle("words", "run-1")], lambda reason: None)
     guard = GuardedWork(lambda event: None, lambda: 0.0)
-    executors = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: None, tuple)
+    executors = ExecutorWatch(rest, lambda: 0.0, lambda gone_ids, new_ids: None, tuple)
     return StageReader(rest, book, executors, guard, graph_of), book, guard
 
 

@@ -124,8 +124,8 @@ def test_stalls_are_in_nanoseconds_whatever_their_name_says() -> None:
 # What a store may use
 
 
-def settings(master: str = "spark://here:7077", **given: str) -> StoreSettings:
-    names = {name.replace("__", "."): value for name, value in given.items()}
+def settings(master: str = "spark://here:7077", **conf: str) -> StoreSettings:
+    names = {name.replace("__", "."): value for name, value in conf.items()}
     return store_settings(lambda name, default: names.get(name, default), master)
 
 
@@ -133,7 +133,7 @@ STORE = "spark__sql__streaming__stateStore"
 
 
 @pytest.mark.parametrize(
-    ("master", "given", "backend", "mib"),
+    ("master", "conf", "backend", "mib"),
     [
         pytest.param("spark://here:7077", {"spark__executor__memory": "2g"}, "hdfs", 2048.0, id="the heap"),
         pytest.param("local[2]", {"spark__driver__memory": "512m"}, "hdfs", 512.0, id="the driver's heap"),
@@ -146,19 +146,19 @@ STORE = "spark__sql__streaming__stateStore"
         pytest.param("yarn", {}, "", math.nan, id="another backend"),
     ],
 )
-def test_the_memory_that_a_store_may_use(master: str, given: dict[str, str], backend: str, mib: float) -> None:
-    limits = settings(master, **given).limits(backend, workers=3)
+def test_the_memory_that_a_store_may_use(master: str, conf: dict[str, str], backend: str, mib: float) -> None:
+    limits = settings(master, **conf).limits(backend, workers=3)
 
     assert limits.memory_bytes == pytest.approx(3 * mib * MIB, nan_ok=True)
-    assert limits.bounded is (backend == "rocksdb" and bool(given) and "bounded" in next(iter(given)))
+    assert limits.bounded is (backend == "rocksdb" and bool(conf) and "bounded" in next(iter(conf)))
 
 
 def test_snapshots_are_due_as_it_was_set() -> None:
-    given = {f"{STORE}__minDeltasForSnapshot": "25", f"{STORE}__maintenanceInterval": "30s"}
+    conf = {f"{STORE}__minDeltasForSnapshot": "25", f"{STORE}__maintenanceInterval": "30s"}
 
-    found, default = settings(**given).limits("rocksdb", 1), settings().limits("rocksdb", 1)
+    limits, default = settings(**conf).limits("rocksdb", 1), settings().limits("rocksdb", 1)
 
-    assert (found.versions_per_snapshot, found.maintenance_s) == (25.0, 30.0)
+    assert (limits.versions_per_snapshot, limits.maintenance_s) == (25.0, 30.0)
     assert (default.versions_per_snapshot, default.maintenance_s) == (10.0, 60.0)
 
 

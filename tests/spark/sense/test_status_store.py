@@ -55,26 +55,28 @@ for name, conf in json.loads(sys.argv[2]).items():
     query = counts.writeStream.queryName("q").outputMode("complete").format("noop")
     query = query.option("checkpointLocation", str(home / "checkpoint")).trigger(processingTime="1 second").start()
     application = Application.around(spark, [query], Objective(), home / "app")
-    tables, seen, failed = [], [], []
+    tables, batches, failed = [], [], []
     application.publish_capabilities(tables.append)
     engine = application.engine("q")
     application.sensors.start()
     deadline = time.monotonic() + 240
-    while len(seen) < 2 and time.monotonic() < deadline:
+    while len(batches) < 2 and time.monotonic() < deadline:
         for event in engine.wait(engine.now_s + 1.0):
             if isinstance(event, Observed) and event.observation.flows[0].rows > 0:
-                seen.append(event.observation)
+                batches.append(event.observation)
             elif isinstance(event, Failure):
                 failed.append(event.error)
-    told = {
+    report = {
         "way": application.status.way,
         "failed": failed,
-        "rows": [[each.flows[0].rows, max(t.rows.sum() for t in each.tasks.values())] for each in seen if each.tasks],
-        "workers": [list(each.workers.ids) for each in seen],
+        "rows": [
+            [each.flows[0].rows, max(t.rows.sum() for t in each.tasks.values())] for each in batches if each.tasks
+        ],
+        "workers": [list(each.workers.ids) for each in batches],
         "before": {line["what"]: line["seen"] for line in tables[0]},
         "after": {line["what"]: line["seen"] for line in tables[-1]},
     }
-    print(f"TOLD {name} {json.dumps(told)}", flush=True)
+    print(f"REPORT {name} {json.dumps(report)}", flush=True)
     application.stop()
 """
 
@@ -151,22 +153,22 @@ def test_the_way_that_answers_is_asked_again(store: StatusStore) -> None:
 def test_tasks_are_seen_without_an_open_page(tmp_path: Path) -> None:
     program = tmp_path / "app.py"
     program.write_text(APP)
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, program, tmp_path, json.dumps(CLOSED_PAGES)],
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
-    lines = [line.split(" ", 2)[1:] for line in ran.stdout.splitlines() if line.startswith("TOLD ")]
-    answers = {name: json.loads(told) for name, told in lines}
-    assert answers.keys() == CLOSED_PAGES.keys(), ran.stderr[-3000:]
-    for told in answers.values():
-        assert told["way"] == "the driver's status store"
-        assert len(told["rows"]) == len(told["workers"]) >= 2, told["failed"]
-        assert all(in_batch == in_tasks for in_batch, in_tasks in told["rows"])
-        assert all(ids == ["driver"] for ids in told["workers"])
-        assert told["failed"] == []
+    lines = [line.split(" ", 2)[1:] for line in result.stdout.splitlines() if line.startswith("REPORT ")]
+    answers = {name: json.loads(text) for name, text in lines}
+    assert answers.keys() == CLOSED_PAGES.keys(), result.stderr[-3000:]
+    for answer in answers.values():
+        assert answer["way"] == "the driver's status store"
+        assert len(answer["rows"]) == len(answer["workers"]) >= 2, answer["failed"]
+        assert all(in_batch == in_tasks for in_batch, in_tasks in answer["rows"])
+        assert all(ids == ["driver"] for ids in answer["workers"])
+        assert answer["failed"] == []
         for what in ("progress of queries", "executors", "stages and tasks of batches"):
-            assert not told["before"][what], "claimed before it was seen"
-            assert told["after"][what]
+            assert not answer["before"][what], "claimed before it was seen"
+            assert answer["after"][what]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_over_rest_the_driver_is_known_once_it_was_read_and_hosts_are_not() -> None:
     reported = {"memoryMetrics": {"totalOnHeapStorageMemory": 176160768}, "peakMemoryMetrics": {"JVMHeapMemory": 7}}
     with rest_answering({"allexecutors": [{**executor("driver"), **reported}]}) as rest:
-        watch = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: None, tuple)
+        watch = ExecutorWatch(rest, lambda: 0.0, lambda gone_ids, new_ids: None, tuple)
         surroundings = Surroundings(watch)
         assert math.isnan(surroundings.look("run", 1.0).driver.heap_bytes)
         watch.read()
@@ -29,7 +29,7 @@ def test_over_rest_the_driver_is_known_once_it_was_read_and_hosts_are_not() -> N
 
 def test_inside_the_driver_its_own_process_tells(local_spark: SparkSession) -> None:
     with rest_answering({}) as rest:
-        surroundings = Surroundings(ExecutorWatch(rest, time.monotonic, lambda gone, new: None, tuple))
+        surroundings = Surroundings(ExecutorWatch(rest, time.monotonic, lambda gone_ids, new_ids: None, tuple))
     surroundings.look_inside(local_spark)
     first = surroundings.look("run", 1.0).driver
     assert 0 < first.heap_bytes < first.heap_limit_bytes

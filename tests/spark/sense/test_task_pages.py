@@ -71,7 +71,7 @@ def test_a_hundred_thousand_tasks_on_two_thousand_executors_stay_within_a_bound_
     with rest_computing(huge.answer) as rest:
         book = QueryBook(lambda: [QueryHandle("words", "run-1")], lambda reason: None)
         guard = GuardedWork(lambda event: None, lambda: 0.0)
-        executors = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: None, tuple)
+        executors = ExecutorWatch(rest, lambda: 0.0, lambda gone_ids, new_ids: None, tuple)
         reader = StageReader(rest, book, executors, guard, None)
         guard.spark_answers = True
         (run,) = book.running()

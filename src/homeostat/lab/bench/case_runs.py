@@ -1,4 +1,4 @@
-"""A random simulated run, played to a policy that only advises: what it saw, what it named, and what was true."""
+"""A random simulated run with a policy that only advises: its observations, its diagnoses, and the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does harm at random to an application that `homeostat run` has started, and checks that it recovers each time."""
+"""Injects random faults into an application that `homeostat run` has started, and checks that it recovers each time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NEW_BATCHES = 2
 START_LIMIT_S = 600.0
 GONE_LIMIT_S = 60.0
 TIME_IS_UP, INTERRUPTED = "time is up", "interrupted"
-CALM_S = 5.0  # the longest quiet time between two faults: the next may strike a loop that has hardly settled
+CALM_S = 5.0  # the longest quiet time between two faults: the next fault may hit a loop that has hardly settled
 
 
 @dataclass
@@ -91,7 +91,7 @@ class Course:
         return Trial(kind.name, began_s, injection.detail, recover_s, failure, exits, over_s, injection.executor)
 
     def _start_anew(self) -> None:
-        """What the restart leads to is a consequence of the fault."""
+        """Start the command again. The consequences of the restart are consequences of the fault."""
         try:
             self.deployment.kill()
             self.begin()
@@ -231,7 +231,8 @@ def _leftovers(deployment: Deployment) -> list[str]:
 
 
 def _differences(deployment: Deployment) -> RowDifferences:
-    """Of the whole ledger, read anew. A batch that was not committed is in it if the sink has taken it."""
+    """The differences in the whole ledger, which is read again. It contains a batch that was not committed if the sink
+    has taken it."""
     deployment.handed_out.look()
     rows = max(committed_rows(deployment.checkpoint), recorded_rows(deployment.ledger, deployment.checkpoint))
     ledger = RowLedger(deployment.ledger)
@@ -264,4 +265,4 @@ def _setup_json(minutes: float) -> dict[str, Any]:
 
 
 def _outcome(trial: Trial) -> str:
-    return f"recovered after {trial.recover_s:.0f} s" if trial.survived else f"NOT SURVIVED: {trial.seen}"
+    return f"recovered after {trial.recover_s:.0f} s" if trial.survived else f"NOT SURVIVED: {trial.problem}"

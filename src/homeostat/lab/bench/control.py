@@ -1,4 +1,4 @@
-"""Measures what the loop itself costs: one step at several sizes, and a whole simulated hour."""
+"""Measures the cost of the loop itself: one step at several sizes, and a whole simulated hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Measures what the dashboard costs: how long its pages take over a large log, and how much open ones slow the loop."""
+"""Measures the cost of the dashboard: how long its pages take with a large log, and how much open pages slow the
+loop."""
 
 from __future__ import annotations
 

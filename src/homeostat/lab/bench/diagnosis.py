@@ -40,10 +40,10 @@ _BINS = 10
 
 @dataclass(slots=True)
 class Score:
-    """One run: what was right at the end, what was wrong, when the cause was first named, and what was proposed.
+    """One run: the right and the wrong diagnoses at its end, when the cause was first named, and the proposals.
 
     `batches_until_right` has a number for each fault, in the same order for every policy; infinity if it was never
-    named. A run that is `too_short` had so few batches after its fault that nothing can be asked of it.
+    named. A run that is `too_short` had too few batches after its fault to be scored.
     """
 
     clean: bool = False
@@ -82,7 +82,7 @@ def score(case: Case, policy: Policy) -> Score:
 
 
 def _is_vain(played: PlayedRun, advice: Scaling) -> bool:
-    """Whether something was wrong that executors do not help, and they were to be added, or to be taken away while
+    """Whether a problem existed that executors do not solve, and the advice was to add some, or to remove some while
     batches were late."""
     before = [sample for sample in played.truth if sample.at_s <= advice.at_s]
     standing = played.labels.standing(before[-1]) if before else ()
@@ -92,7 +92,7 @@ def _is_vain(played: PlayedRun, advice: Scaling) -> bool:
 
 
 def _is_worth_naming(case: Case, labels: Labels, label: Label, sample: TruthSample) -> bool:
-    """Whether it costs so much that it must be named. What costs less may be named, but need not be.
+    """Whether the fault costs so much that it must be named. A cheaper one may be named, but need not be.
 
     More executors can also make up for a fault. To call that under-provisioned is right, but the fault is the cause.
     """
@@ -211,7 +211,7 @@ def _quality(right: int, missed: int, wrong: int) -> dict[str, float]:
 
 
 def calibration_error(sure: Sequence[tuple[float, bool]]) -> float:
-    """The mean distance between how sure diagnoses were and how often they were right, over ten bins."""
+    """The mean difference between the probability of diagnoses and the share of right ones, over ten bins."""
     if not sure:
         return math.nan
     probabilities, right = np.array([p for p, _ in sure]), np.array([float(r) for _, r in sure])

@@ -49,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What a fault may depend on. `strength` is the share of the trigger interval that it should cost.
+    """The values that a fault may depend on. `strength` is the share of the trigger interval that it should cost.
 
     Each executor has `slots`. Faults of tasks hit the component `work`, those of keys and state `keyed`.
     """

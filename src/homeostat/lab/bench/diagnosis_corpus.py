@@ -29,16 +29,16 @@ _ALSO = {
     "skewed-join": ("data-skew",),
     "costly-keys": ("data-skew",),
 }
-# Causes that an injected one brings about: to name them is not wrong, but the injected one must be named too.
+# Causes that follow from an injected one: naming them is not wrong, but the injected one must be named too.
 _BROUGHT_ABOUT = {"small-files": ("driver-bound",), "tiny-tasks": ("driver-bound",)}
 # A fault must be diagnosed only if it acted in this many batches, the number that every symptom needs.
 _LEAST_BATCHES = LEAST_OBSERVATIONS
-# A diagnosis that nothing explains counts as wrong if it stood in this many batches: one or two are an accident.
+# A diagnosis that nothing explains counts as wrong if it was made in this many batches: one or two are chance.
 _STOOD = 3
 
 
 def score_run(directory: Path, label: Label, policy: Policy) -> Score:
-    """Play the run to the policy, and compare its diagnoses with what was injected."""
+    """Play the run to the policy, and compare its diagnoses with the injected faults."""
     cycles = [(batch, trace.diagnoses) for batch, trace in played_batches(directory, label, policy)]
     run = Score(clean=label.clean)
     for fault in (each for each in label.faults if _is_asked_for(each, label)):
@@ -54,7 +54,7 @@ def score_run(directory: Path, label: Label, policy: Policy) -> Score:
 
 
 def played_batches(directory: Path, label: Label, policy: Policy) -> Iterator[tuple[int, Trace]]:
-    """Each batch of the run, and what the policy made of it."""
+    """Each batch of the run, and the trace of the policy for it."""
     topology, observed = observations(directory, label)
     values = {EXECUTORS_KNOB: label.executors}
     capabilities = Capabilities({EXECUTORS_KNOB: KnobSpec(1, 100, live=True, apply_s=30.0, cost=1.0)})

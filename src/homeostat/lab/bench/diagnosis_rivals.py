@@ -62,7 +62,7 @@ class MaxMedianRule:
             return
         uneven = False
         for component, tasks in batch.tasks.items():
-            run_s, rows = _known(tasks.run_s), np.nan_to_num(tasks.rows)
+            run_s, rows = _finite_values(tasks.run_s), np.nan_to_num(tasks.rows)
             if len(run_s) < 2 or np.max(run_s) <= self.ratio * np.median(run_s):
                 continue
             uneven = True
@@ -105,7 +105,7 @@ class SparkForensicsThresholds:
             return
         batch_s = max((flow.seconds for flow in batch.flows if np.isfinite(flow.seconds)), default=batch.span_s)
         for component, tasks in batch.tasks.items():
-            if len(_known(tasks.run_s)) == 0:
+            if len(_finite_values(tasks.run_s)) == 0:
                 continue
             if _is_skewed(tasks, batch_s):
                 yield Diagnosis(_skew_at(view.topology, component), component)
@@ -137,7 +137,7 @@ _FILES, _FILE_BYTES = 100, 3 * MIB  # small files: count, mean size
 
 
 def _is_skewed(tasks: TaskSample, batch_s: float) -> bool:
-    run_s = _known(tasks.run_s)
+    run_s = _finite_values(tasks.run_s)
     longest_s = float(np.quantile(run_s, 0.95) if len(run_s) >= _TASKS_FOR_P95 else np.max(run_s))
     median_s = float(np.median(run_s))
     return longest_s > _SKEW_RATIO * median_s and longest_s - median_s >= _SHARE_OF_RUN * batch_s
@@ -167,7 +167,7 @@ def _is_slow(tasks: TaskSample, place_of: Array, ratio: float, least_share: floa
 
 
 def _is_tiny(tasks: TaskSample) -> bool:
-    run_s = _known(tasks.run_s)
+    run_s = _finite_values(tasks.run_s)
     short = np.median(run_s) <= _TINY_MEDIAN_S and np.quantile(run_s, 0.95) <= _TINY_P95_S
     return bool(len(run_s) >= _TINY_TASKS and short)
 
@@ -205,7 +205,7 @@ def _total(costs: TaskCosts, column: str) -> float:
     return float(np.nansum(getattr(costs, column)))
 
 
-def _known(values: Array) -> Array:
+def _finite_values(values: Array) -> Array:
     return values[np.isfinite(values)]
 
 
@@ -214,7 +214,7 @@ def _skew_at(topology: Topology, component: str) -> str:
 
 
 RIVALS = (MaxMedianRule(), SparkForensicsThresholds())
-# The kinds of fault that each can name at all. Whoever is not in here can name every kind.
+# The kinds of fault that each rival can name. A policy that is not listed can name every kind.
 CLAIMS: Mapping[str, frozenset[str]] = {
     "provisioning.paper": TABLE_CLAIMS,
     **{rival.name: rival.claims for rival in RIVALS},

@@ -1,9 +1,9 @@
 """Random simulated runs far beyond those of `diagnosis_cases`, for `homeostat bench diagnosis --draw wide`.
 
-Nothing is learned from these runs, and no threshold was chosen by them. They show what a diagnosis is worth where an
-application differs from those that it was made with: triggers of a second to five minutes, 2 to 64 executors, one to
-six stages, faults from hardly noticeable to several times the trigger interval, up to three of them, which begin early
-or late, come again, grow, or end, with other noise and more missing metrics.
+Nothing is learned from these runs, and no threshold was chosen by them. They show how good a diagnosis is for
+applications that differ from those it was developed with: triggers of a second to five minutes, 2 to 64 executors, one
+to six stages, faults from hardly noticeable to several times the trigger interval, up to three of them, which begin
+early or late, come again, grow, or end, with other noise and more missing metrics.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a run of a duel is judged by: violations, lag, cost, actions and pauses, from what really happened."""
+"""The figures by which a run of a duel is judged: violations, lag, cost, actions and pauses, from what really
+happened."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ def lag_s(truth: Sequence[TruthSample]) -> Array:
     arrived = np.cumsum(np.array([sample.arrival_per_s for sample in truth]) * spans_s)
     done = np.maximum.accumulate(arrived - np.array([sample.pending_rows for sample in truth]))
     moments_s = np.arange(0.5, ends_s[-1])
-    known_s, known = np.concatenate([[ends_s[0] - spans_s[0]], ends_s]), np.concatenate([[0.0], arrived])
-    rows = np.interp(moments_s, known_s, known)
+    known_s, known_rows = np.concatenate([[ends_s[0] - spans_s[0]], ends_s]), np.concatenate([[0.0], arrived])
+    rows = np.interp(moments_s, known_s, known_rows)
     ended = np.searchsorted(done, rows - 1e-6 * max(float(arrived[-1]), 1.0))
     finished_s = np.where(ended < len(ends_s), ends_s[np.minimum(ended, len(ends_s) - 1)], ends_s[-1])
     return np.asarray(np.maximum(finished_s - moments_s, 0.0))

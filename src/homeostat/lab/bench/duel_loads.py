@@ -1,4 +1,4 @@
-"""The loads of a duel: the last hours of a recorded trace, scaled to the cluster, with what came before as history."""
+"""The loads of a duel: the last hours of a recorded trace, scaled to the cluster, with the hours before as history."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MICROBATCH, DATAFLOW = "microbatch", "dataflow"
 ENGINES = (MICROBATCH, DATAFLOW)
 # What one executor or instance processes per second in the built-in application.
 RATE_PER_S = 1_000.0
-# So many keys that their hash is even, and so many tasks that most sizes of the cluster run them in full waves.
+# Enough keys for an even hash, and enough tasks to run in full waves on clusters of most sizes.
 KEYS, TASKS_PER_EXECUTOR = 100_000, 4
-# The share of the largest cluster that the peak of the load needs: a static cluster of that size holds out.
+# The share of the largest cluster that the peak of the load needs: a static cluster of that size always keeps up.
 PEAK_SHARE = 0.75
-# At the start there is this much more than the first minutes need.
+# The cluster starts with this many times what the first minutes need.
 FIRST_ROOM = 1.5
 NOISE = Noise(0.03, 0.5)
 TRIGGER_S, START_S = 10.0, 60.0
@@ -58,7 +58,7 @@ class DuelLoad:
         return _workload(self.times_s, peak_per_s * self.shares)
 
     def history(self, peak_per_s: float, seed: int) -> Traffic | None:
-        """What arrived before the run, minute by minute, with noise of its own; None if the trace begins with it."""
+        """The load before the run, minute by minute, with noise of its own; None if the trace begins with the run."""
         minutes = math.floor(-float(self.history_times_s[0]) / MINUTE_S) if len(self.history_times_s) else 0
         minutes = min(minutes, KEPT)
         if minutes < 1:
@@ -137,7 +137,7 @@ def peak_per_s(application: Scenario, most: int) -> float:
     engine = application.engine
     if not isinstance(engine, MicrobatchSpec):
         return PEAK_SHARE * most / max(rates or sources)
-    # On micro-batches the stages share the executors, and the driver's part of each interval is lost.
+    # In micro-batches, the stages share the executors, and the driver's part of each interval is lost.
     for_rows = max(0.1, 1.0 - (engine.driver_s + engine.commit_s) / max(engine.trigger_s, 1.0))
     return PEAK_SHARE * most * engine.slots * for_rows / (sum(rates) + sum(sources))
 

@@ -17,8 +17,8 @@ from homeostat.policies import registry
 VIOLATION_WEIGHT = 20.0
 _SEED = 20_261_118
 
-# What is drawn from. For others, values around what their documentation recommends; for ours, the settings that decide
-# how much headroom there is and how soon it acts.
+# The values to draw from. For the other policies, these are values around the recommendations of their documentation;
+# for ours, the settings that decide how much headroom there is and how soon the loop acts.
 SPACES: dict[str, dict[str, Sequence[Any]]] = {
     "provisioning": {
         "planning.violation_cost": (0.0, 5.0, 20.0, 50.0),

@@ -43,7 +43,7 @@ _WARM_UP_S, _WARM_UP_BATCH_S = DAY_S, 40.0
 # with one for each query and batch thirty days would take a day.
 CADENCE = "1 h"
 _FORECASTING = 10
-# The ages of the settings, so much shorter that all of them end within the first day.
+# The ages of the settings, shortened so that all of them end within the first day.
 AGES = LogSettings.model_validate(
     {"detail": "4 h", "minutes": "10 h", "hours": "18 h", "findings": "8 h", "decisions": "18 h"}
 )

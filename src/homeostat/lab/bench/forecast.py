@@ -109,7 +109,7 @@ def _steps(series: Series, horizons_s: Sequence[float], name: str) -> list[int]:
 
 
 def _origins(series: Series, steps: int, most: int) -> list[int]:
-    """At most so many origins, evenly spread over the trace after its first part, which is only learned from."""
+    """At most this many origins, evenly spread over the trace after its first part, which is only for learning."""
     count = len(series.values)
     return [int(each) for each in np.unique(np.linspace(_LEARNED * count, count - steps, most).astype(np.int64))]
 
@@ -140,7 +140,7 @@ def _horizon_json(tally: _Tally) -> dict[str, Any]:
 
 
 def _summary(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Means over traces and horizons. A candidate that failed somewhere is compared where it did not."""
+    """Means over traces and horizons. A candidate that failed somewhere is compared only where it succeeded."""
     names = dict.fromkeys(name for cell in cells for name in cell["mase"])
     both = {
         name: [
@@ -160,7 +160,7 @@ def _summary(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _worst(traces: dict[str, Any]) -> dict[str, Any]:
-    """Where the champion did worst against each candidate, and where its interval was furthest off."""
+    """The cases in which the champion did worst against each candidate, and in which its interval was worst."""
     cells = [
         (f"{name}, {horizon}", cell)
         for name, trace in traces.items()

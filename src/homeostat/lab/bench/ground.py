@@ -30,7 +30,7 @@ class Ground:
     directory: Path
 
     def set_executors(self, count: int) -> None:
-        """Adds or removes executors and returns once there are exactly so many."""
+        """Adds or removes executors, and returns once there are exactly `count`."""
         executors = Executors(self.spark)
         executors.take_over(count)
         deadline = Deadline.after(UP_S)
@@ -43,7 +43,7 @@ class Ground:
 
 @contextmanager
 def ground(name: str, executors: int, *, event_log: Path | None = None, most: int | None = None) -> Iterator[Ground]:
-    """Starts a cluster with so many executors of one core, and never more than `most`."""
+    """Starts a cluster with this many executors of one core, and never more than `most`."""
     with TemporaryDirectory(prefix="homeostat-bench-") as path:
         directory = Path(path)
         with EmbeddedCluster(directory / "cluster", workers=WORKERS, cores=CORES) as cluster:

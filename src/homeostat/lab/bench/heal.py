@@ -214,7 +214,7 @@ def result_of(run: Run, records: Sequence[Record]) -> Result:
 def false_replacements(runs: Sequence[Run], records: Sequence[Record]) -> list[str]:
     """Every executor that the loop decided to replace while it was as fast as the others.
 
-    An executor that was slow before is not counted: earlier measurements spoke against it.
+    An executor that was slow before is not counted, because earlier measurements were evidence against it.
     """
     wrong = []
     for record, action in _replacements(records):

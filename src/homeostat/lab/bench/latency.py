@@ -70,7 +70,7 @@ class Static:
 
 
 def vary(here: Ground, scale: float) -> tuple[TrialResult, Span]:
-    """One wave of load under the policy `latency`; the result, and from when to when it ran."""
+    """Runs one wave of load under the policy `latency`. Returns the result and the time span of the run."""
     here.set_executors(START_EXECUTORS)
     wave_s = scale * WAVE_S
     spec = _word_count(
@@ -86,7 +86,7 @@ def vary(here: Ground, scale: float) -> tuple[TrialResult, Span]:
 
 
 def fall_behind(here: Ground, setup: Setup, scale: float) -> Span:
-    """Causes a backlog by a burst of load. Returns from when to when it was processed."""
+    """Causes a backlog by a burst of load. Returns the time span in which it was processed."""
     here.set_executors(setup.executors)
     name = f"behind-{setup.executors}"
     spec = _word_count(here, name, WorkloadSpec("constant", setup.load_per_s), setup)
@@ -165,8 +165,8 @@ def between(batches: Sequence[RecordedBatch], span: Span) -> list[RecordedBatch]
 def latencies_s(batches: Sequence[RecordedBatch]) -> Array:
     """Seconds from arrival to commit, of rows at equal distances: a batch counts by its number of rows.
 
-    A row's arrival is interpolated between the starts of batches, at which the number of rows so far is known. For a
-    batch that was begun before a restart it is not known, but its rows still count towards those processed.
+    A row's arrival is interpolated between the starts of batches, at which the number of rows so far is known. That
+    number is not known for a batch that began before a restart, but its rows still count as processed.
     """
     arrived_rows = np.array([batch.arrived_rows for batch in batches])
     started_s = np.array([batch.started_s for batch in batches])

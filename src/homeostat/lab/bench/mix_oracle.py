@@ -38,7 +38,8 @@ from homeostat.sim.simulation import SimulatedEngine, build_engine
 from homeostat.sim.truth import TruthSample
 from homeostat.sim.workload import Workload
 
-# How many times the instances that the load needs are tried: more work off what waits, and fill the waves of tasks.
+# The multiples of the instances needed for the load that are tried: more instances work off the backlog, and fill the
+# waves of tasks.
 _SIZES = (1.0, 1.4, 2.0)
 _TIME_LIMIT_S = 600.0
 # A dataflow advances in steps of one second, and a problem begins with the first whole step after its time.

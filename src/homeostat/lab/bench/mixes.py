@@ -34,7 +34,7 @@ OURS, PAPER, ORACLE = "provisioning", "provisioning.paper", "oracle"
 POLICIES = (OURS, PAPER, ORACLE)
 # Settings are tuned on smaller seeds only.
 FIRST_SEED = 1000
-# What is to be reached: times the oracle's unhealthy seconds, and changes until the application is healthy for good.
+# The targets: unhealthy seconds as a multiple of the oracle's, and changes until the application stays healthy.
 MEDIAN_RATIO, WORST_RATIO, MOST_PLANS, SHARE_OF_RUNS = 1.5, 3.0, 2, 0.9
 # The problems for which a kind of action is a remedy. Other actions are judged by the needs of the load.
 _REMEDY_FOR = {
@@ -154,7 +154,7 @@ def _oracle_s(runs: Sequence[Run]) -> dict[tuple[str, int], float]:
 
 
 def summary(runs: Sequence[Run], oracle_s: Mapping[tuple[str, int], float]) -> dict[str, Any]:
-    """A ratio is to the oracle's unhealthy seconds, of which one batch is the least that counts."""
+    """Ratios are to the oracle's unhealthy seconds, which count as at least one batch."""
     ratios = [
         run.unhealthy_s / max(oracle_s[run.mix, run.seed], INTERVAL_S)
         for run in runs

@@ -42,7 +42,7 @@ RUN_S, OVERLOADED_S = 27.0, 42.0
 # backlog of the start, are left out. A setup with fewer than LEAST batches after that is left out.
 SETTLING, LEAST = 2, 3
 # Few and many rows, each with few and many executors. Otherwise the cost of rows and that of executors could not be
-# told apart.
+# separated.
 FITTED = (Setup(2, 400.0), Setup(2, 800.0), Setup(4, 600.0), Setup(4, 1_200.0))
 HELD_OUT = (
     Setup(1, 300.0),
@@ -60,7 +60,7 @@ HELD_OUT = (
     Setup(3, 800.0, state_partitions=8),
     Setup(4, 1_400.0, partitions=24, state_partitions=8),
 )
-# More than can be processed, in batches that take longer than their trigger.
+# A load that cannot be processed, in batches that take longer than their trigger.
 OVERLOADED = (
     Setup(2, 6_000.0, rows_per_trigger=8_000),
     Setup(3, PEAK_PER_S, rows_per_trigger=round(EVERY_S * PEAK_PER_S), trigger_s=EVERY_S),
@@ -104,7 +104,8 @@ def fitted_to(recording: RecordedRun, runs: Runs) -> ApplicationModel:
 
 
 def predictions(model: ApplicationModel, recording: RecordedRun, runs: Runs) -> dict[str, Any]:
-    """Predictions beside measurements. Ratios to the fitted setups cancel how fast the machine was for all of them."""
+    """Predictions beside measurements. Ratios to the fitted setups cancel the speed of the machine, which all setups
+    share."""
     batches = {setup: settled_batches(recording, setup, ids) for setup, ids in runs.items()}
     real = {setup: _real(setup_batches) for setup, setup_batches in batches.items() if setup_batches}
     off = fmean(np.log(_batch_s(model, setup) / np.median(real[setup].seconds)) for setup in FITTED if setup in real)

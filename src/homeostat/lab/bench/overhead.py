@@ -1,4 +1,4 @@
-"""Measures what the manager costs the job: throughput with and without it, and the driver's CPU time."""
+"""Measures the cost of the manager for the job: throughput with and without it, and the driver's CPU time."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _throughput(
 
 
 def _driver_cpu(here: Ground, manager: _Manager, tasks: int, tell: Tell) -> dict[str, Any]:
-    """CPU time of the driver per batch. Rows cost almost nothing, so that a batch costs what its tasks cost."""
+    """CPU time of the driver per batch. Rows cost almost nothing, so the cost of a batch is that of its tasks."""
     batches = max(1, min(MOST_TINY_BATCHES, 1_000 // tasks))
     skipped_batches = min(SKIPPED, 100 // tasks)
     with _job(here, f"tasks-{tasks}", max(1, tasks - STATE), 2 * tasks, 0.0) as job:

@@ -46,7 +46,7 @@ def _seconds(model: ApplicationModel, repeats: int) -> Iterator[float]:
 
 
 def dataflow(components: int, instances: int) -> ApplicationModel:
-    """A chain of components, every other one keyed, each with so many instances."""
+    """A chain of components, every other one keyed, each with this many instances."""
     names = [f"c{number}" for number in range(components)]
     inputs = {name: (before,) for before, name in pairwise(names)}
     operators = tuple(
@@ -78,7 +78,7 @@ def dataflow(components: int, instances: int) -> ApplicationModel:
 
 
 def batches(stages: int, tasks: int) -> ApplicationModel:
-    """A batch of so many stages in a row, each with so many tasks."""
+    """A batch of this many stages in a row, each with this many tasks."""
     chance = np.random.default_rng(1)
     parts = tuple(
         Stage(

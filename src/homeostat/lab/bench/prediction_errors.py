@@ -19,7 +19,7 @@ SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """What was measured in one configuration."""
+    """The measurements of one configuration."""
 
     seconds: Array
     throughput_per_s: float
@@ -29,7 +29,7 @@ def comparison_json(name: str, prediction: Predicted, real: Real, off: float) ->
     """Compares a prediction with a real run.
 
     `off` is predicted ÷ real in the configuration that the model was fitted to, in the same session. `ratio_error` is
-    relative to that, which cancels how fast the machine happened to be.
+    relative to that, which cancels the speed of the machine.
     """
     batch = prediction.batch_s
     assert batch is not None

@@ -123,7 +123,7 @@ def measure(cases: Sequence[Case], *, seed: int = SEED, tell: Callable[[str], No
 
 
 def one(case: Case, policy: str, seed: int = SEED) -> dict[str, Any]:
-    """One run: how long it did not keep up with the load, and what it cost."""
+    """One run: for how long it did not keep up with the load, and its cost."""
     scenario = case.scenario()
     result = simulate(scenario, build_policy(case, policy), seed=seed, traffic=case.history(seed))
     figures = result.as_json()

@@ -108,7 +108,7 @@ class Counting:
         return keys.groupBy("key").count().writeStream.outputMode("update").format("noop")
 
     def _gap(self, between: int = 0) -> float:
-        """Seconds from the last commit of the run before this one to its first, with so many commits between them."""
+        """Seconds from the last commit of the run before this one to its first, with this many commits between them."""
         self._run_on(1)
         assert self.query.query is not None
         first = min(int(progress["batchId"]) for progress in self.query.query.recentProgress)

@@ -1,4 +1,4 @@
-"""Measures whether the simulator does what Spark does: batch durations in setups that it was not fitted to, and the
+"""Measures whether the simulator behaves like Spark: batch durations in setups that it was not fitted to, and the
 actions of the loop."""
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ def _with_partitions(component: ComponentSpec, experiment: Experiment) -> Compon
 
 
 def comparison_json(experiment: Experiment, real: Done, twins: Sequence[Done]) -> dict[str, Any]:
-    """The real run beside what happens most often in the simulator."""
+    """The real run beside the most frequent result of the simulator."""
     (twin, count), *_ = Counter(twins).most_common()
     return {
         "title": experiment.title,

@@ -26,9 +26,8 @@ BACKLOG_LIMIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """These actions against this cause are correct. With `struck_only`, they may end only the executor that the fault
-    hit.
-    """
+    """These actions against this cause are justified. With `struck_only`, they may end only the executor that the fault
+    hit."""
 
     cause: str
     actions: tuple[str, ...]
@@ -39,7 +38,7 @@ class Answer:
         return is_meant and (not self.struck_only or set(change.retire) <= {trial.executor})
 
 
-# Batches were blocked or lacked an executor, so rows wait, and adding capacity is correct.
+# Batches were blocked or lacked an executor, so rows wait, and adding capacity is justified.
 _MORE = Answer(UNDER_PROVISIONED, (SCALE_UP, RETUNE, SCALE_SOURCE))
 # An executor that is stopped for some seconds is slower than the others.
 _ANOTHER = Answer(SLOW_INSTANCE, (REPLACE,), struck_only=True)
@@ -93,7 +92,7 @@ def objection(action: LoggedAction, trials: Sequence[Trial]) -> str:
         return _no_fault(action, trials)
     for change in action.changes:
         if not any(answer.fits(change, trial) for trial in active for answer in ANSWERS[trial.kind]):
-            wants = "; ".join(f"{trial.kind} justifies {_wanted(trial)}" for trial in active)
+            wants = "; ".join(f"{trial.kind} justifies {_justified_actions(trial)}" for trial in active)
             return f"{wants}, but this is {_words(change)}"
     return ""
 
@@ -114,7 +113,7 @@ def _no_fault(action: LoggedAction, trials: Sequence[Trial]) -> str:
     return f"no fault was active: {last.kind} had been over for {since_s:.0f} s, with its rows processed"
 
 
-def _wanted(trial: Trial) -> str:
+def _justified_actions(trial: Trial) -> str:
     answers = ANSWERS[trial.kind]
     words = (
         f"{' or '.join(answer.actions)} against {answer.cause}"

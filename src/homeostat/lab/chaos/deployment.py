@@ -1,4 +1,4 @@
-"""The application under test: `homeostat run` as a service manager starts it, and what can be seen of it."""
+"""The application under test: `homeostat run` as a service manager starts it, and its observable state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from homeostat.lab.wordcount import NAME, specification, write_app
 from homeostat.runtime.launch import KNOBS, STARTED, read_json
 from homeostat.sim.scenario.spec import WorkloadSpec
 
-# 200 rows a second take two executors a twentieth of their time, so that a busy machine is no reason to act.
+# 200 rows a second take a twentieth of the time of two executors, so that a busy machine is no reason to act.
 PROFILE = Profile(WorkloadSpec("constant", rate_per_s=200.0), keys=5_000)
 WAIT_MS, TRIGGER_S, EXECUTORS, STATE_PARTITIONS = 0.5, 1.0, 2, 4
 WORKERS, CORES = 2, 3
@@ -58,7 +58,7 @@ TAIL_LINES = 8
 
 @dataclass
 class Deployment:
-    """Starts the command in `home`, starts it again whenever it ends, and reads what it leaves in its files."""
+    """Starts the command in `home`, starts it again whenever it ends, and reads its files."""
 
     home: Path
     disk: SmallDisk
@@ -152,7 +152,7 @@ class Deployment:
             time.sleep(LOOK_AGAIN_S)
 
     def wait(self, condition: Callable[[], bool], limit_s: float) -> bool:
-        """Whether the condition came true within so many seconds of patience: see `PatienceClock`."""
+        """Whether the condition came true within this many seconds of patience: see `PatienceClock`."""
         until_s = self.patience() + limit_s
         while not condition():
             if self.patience() > until_s:
@@ -185,7 +185,7 @@ class Deployment:
         return knobs.get("values", {}).get(name) if isinstance(knobs, dict) else None
 
     def missing(self) -> str:
-        """What the application lacks to be whole; empty if nothing."""
+        """The parts of the application that are missing; empty if it is whole."""
         family = self.family()
         drivers = [process.pid for process in family.of(processes.DRIVER)]
         executors, wanted_executors = len(family.of(processes.EXECUTOR)), self.wanted_executors

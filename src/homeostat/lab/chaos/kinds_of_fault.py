@@ -9,19 +9,19 @@ from random import Random
 from homeostat.core.errors import HomeostatError
 from homeostat.lab.chaos.deployment import Deployment
 
-# Limits are generous: they tell a recovery from none, and the report has the times. A restart of everything takes half
-# a minute on an idle machine with two cores, and several times as long on a busy one.
+# Limits are generous: they only show whether the application recovers at all, and the report has the times. A restart
+# of everything takes half a minute on an idle machine with two cores, and several times as long on a busy one.
 SOON_S, RESTART_S, WHOLE_RESTART_S = 180.0, 300.0, 420.0
 
 
 class InjectionError(HomeostatError):
-    """There was nothing to do harm to, such as no executor that runs."""
+    """There was no target for the fault, such as a running executor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What was done. `holds` must become true beside the usual signs of recovery. `failure` is what went wrong already,
-    such as a second manager that was not refused. `executor` is the one that was struck, if any."""
+    """The injected fault. `holds` must become true in addition to the usual signs of recovery. `failure` says what has
+    already gone wrong, such as a second manager that was not refused. `executor` is the one that was hit, if any."""
 
     detail: str
     holds: Callable[[], bool] = lambda: True

@@ -43,7 +43,7 @@ class LoggedAction:
 
 
 class LogWatch:
-    """Call `look` often: what is in a log that is then removed is otherwise never seen."""
+    """Call `look` often, because the records of a log that is removed before the next call are lost."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

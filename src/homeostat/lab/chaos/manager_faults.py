@@ -1,4 +1,4 @@
-"""Faults of the manager and of what it needs: its clock, the REST API, the log, the sink, and being the only one."""
+"""Faults of the manager and of its surroundings: its clock, the REST API, the log, the sink, and a second manager."""
 
 from __future__ import annotations
 
@@ -231,7 +231,8 @@ def interrupt_order(knob: str, values: tuple[int, int]) -> Inject:
         injection = Injection(f"{knob} from {current} to {value}, driver killed {when}")
 
         def is_settled() -> bool:
-            """The order holds, or its receipt says that it does not: after a long restart its time limit has passed."""
+            """Whether the order took effect, or its receipt says that it did not, as after a restart longer than its
+            time limit."""
             ordered = {each.id for each in deployment.log.actions[actions:] if each.ordered}
             given_up = bool(ordered & deployment.log.refusals) and current_value(deployment, knob) == current
             return given_up or current_value(deployment, knob) == value

@@ -1,4 +1,4 @@
-"""The processes of an application that the bench started: who plays which part, and who is left at the end."""
+"""The processes of an application that the bench started: the role of each, and which are left at the end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LAUNCHER = "org.apache.spark.launcher.Main"  # starts the others, and has their
 
 
 def role_of(command: Sequence[str]) -> str:
-    """The part that a process with this command line plays."""
+    """The role of a process with this command line."""
     if not command:
         return OTHER
     if PurePath(command[0]).name == "java":

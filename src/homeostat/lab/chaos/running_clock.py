@@ -9,7 +9,7 @@ from pathlib import Path
 
 # A step of the bench takes far less. A longer one means that this process itself did not run.
 LONGEST_STEP_S = 10.0
-# Less running and waiting than this, in seconds, says nothing about the processor. A choice.
+# From less running and waiting than this, in seconds, the share of the processor cannot be measured. A choice.
 _LEAST_MEASURED_S = 0.1
 _SCHEDULER = Path("/proc/self/schedstat")
 
@@ -32,8 +32,8 @@ class RunningClock:
 def processor_s() -> tuple[float, float]:
     """How long this process was on a processor, and how long it waited for one; zero where the kernel does not say."""
     with suppress(OSError, ValueError):
-        ran, waited = _SCHEDULER.read_text().split()[:2]
-        return int(ran) / 1e9, int(waited) / 1e9
+        ran_ns, waited_ns = _SCHEDULER.read_text().split()[:2]
+        return int(ran_ns) / 1e9, int(waited_ns) / 1e9
     return 0.0, 0.0
 
 

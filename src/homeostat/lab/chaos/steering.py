@@ -30,7 +30,7 @@ RAISES, HANGS, ENDS = "raises", "hangs", "ends"
 @dataclass(frozen=True, slots=True)
 class Steering:
     """What the detector does. `clock_s` is added to the process's wall clock. No file may grow beyond `file_bytes`,
-    unless it is 0. If `store_refuses`, the driver's status store does not answer, so that the REST API is asked.
+    unless it is 0. If `store_refuses`, the driver's status store does not answer, so that the sensors use the REST API.
     `number` tells two equal orders apart: the manager ends once for each."""
 
     number: int = 0

@@ -1,4 +1,5 @@
-"""The results of the faults: which were survived and how soon, which rows differ, which actions were unexpected."""
+"""The results of the faults: which ones the application survived and how soon, which rows differ, which actions were
+unexpected."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def summary(
         "leftover_processes": leftovers,
         "kinds": {kind: _kind_json([trial for trial in trials if trial.kind == kind]) for kind in kinds},
         "failures": [
-            {"kind": trial.kind, "detail": trial.detail, "at_s": round(trial.began_s, 1), "seen": trial.seen}
+            {"kind": trial.kind, "detail": trial.detail, "at_s": round(trial.began_s, 1), "seen": trial.problem}
             for trial in failures
         ],
         "cut_off": [trial.kind for trial in cut_off],

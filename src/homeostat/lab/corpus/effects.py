@@ -1,4 +1,5 @@
-"""What a fault did to the query, measured in the log: a share of the batch time, of the attempts, of the backlog."""
+"""The effect of a fault on the query, measured in the log: a share of the batch time, of the attempts, or of the
+backlog."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def _batch_time(run: LoggedRun, span: Span, before_s: float) -> float:
 
 
 def _backlog(run: LoggedRun, span: Span, before_s: float) -> float:
-    """Rows that waited at the end, of those that arrived meanwhile."""
+    """The growth of the backlog, as a share of the rows that arrived meanwhile."""
     batches = run.between(span.at_s, span.until_s)
     if len(batches) < 2:
         return 0.0
@@ -95,7 +96,7 @@ def _failed_attempts(run: LoggedRun, span: Span, before_s: float) -> float:
 
 
 def _standstill(run: LoggedRun, span: Span, before_s: float) -> float:
-    """Batches whose watermark was that of the batch before. The first few still use up what was there."""
+    """The share of batches whose watermark did not advance. The first few still process the rows from before."""
     marks = [report.get("eventTime", {}).get("watermark") for report in run.reports_between(span.at_s, span.until_s)]
     pairs = list(pairwise(marks[1:]))
     return sum(earlier == later is not None for earlier, later in pairs) / len(pairs) if pairs else 0.0
@@ -113,7 +114,7 @@ def _idle_slots(run: LoggedRun, span: Span, before_s: float) -> float:
 
 
 def _losses(run: LoggedRun, span: Span, before_s: float) -> float:
-    """Executors lost for each that there was."""
+    """The number of lost executors, as a share of those that there were."""
     return sum(span.at_s <= at_s <= span.until_s for at_s in run.losses_s) / span.slots
 
 

@@ -1,4 +1,4 @@
-"""The faults that are injected into recorded runs. Each acts by its own mechanism; none is only pretended."""
+"""The faults that are injected into recorded runs. Each acts by its real mechanism; none is only simulated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ End = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a fault can reach while a query runs."""
+    """The parts of a running query that a fault can change."""
 
     place: Workplace
     service: Service
@@ -148,7 +148,7 @@ def _load(control: str, number: int = 0) -> Begin:
 
 
 def _bound(scene: Scene, share: float) -> End:
-    """Admit only so many rows per trigger, as a share of those that arrive."""
+    """Limit the rows per trigger to a share of those that arrive."""
     path, shape = scene.place.directory / CONTROL, scene.place.shape
     write_control(path, rows_per_trigger=max(1, round(share * shape.rate_per_s * shape.trigger_s)))
     return lambda: write_control(path, rows_per_trigger=0)

@@ -13,7 +13,7 @@ class HostUse:
         self._own_s = _own_s()
 
     def others(self) -> float:
-        """The share of the machine's CPU time that processes used which this one did not start."""
+        """The share of the machine's CPU time that was used by processes which this one did not start."""
         busy_s, all_s = _machine_s()
         own_now_s = _own_s()
         own_s = sum(max(0.0, seconds - self._own_s.get(pid, 0.0)) for pid, seconds in own_now_s.items())

@@ -1,4 +1,4 @@
-"""The kinds of streaming query that are recorded. Each is bound by something else when nothing is wrong."""
+"""The kinds of streaming query that are recorded. Without a fault, each is limited by a different resource."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CONTROL, SECOND_CONTROL, INPUT, OUTPUT, TABLE = "control.json", "second-control.json", "input", "output", "table"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-# A batch takes at most the rows of so many triggers, so that a slow start leaves no batch of minutes.
+# A batch takes at most the rows of this many triggers, so that a slow start leads to no batch that takes minutes.
 MOST_TRIGGERS_A_BATCH = 3
 
 
@@ -136,7 +136,7 @@ def _state(place: Workplace) -> DataStreamWriter:
 
 
 def _with_columns(rows: DataFrame, count: int) -> DataFrame:
-    """A plan that the driver needs long to analyse, optimise and compile, for work that is nothing."""
+    """Rows with a plan that takes the driver long to analyse, optimise and compile, although it does no work."""
     from pyspark.sql import functions as f
 
     for level in range(4):

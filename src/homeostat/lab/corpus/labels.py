@@ -1,4 +1,4 @@
-"""The label of a recorded run: what was injected, when, how strongly, and what it did."""
+"""The label of a recorded run: the injected faults, their times, strengths and effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from homeostat.core.errors import ConfigError
 T = TypeVar("T")
 
 LABELS = "labels.jsonl"
-# What the effect of a fault is a share of: see docs/reference/corpus.md.
+# The quantities that an effect is a share of: see docs/reference/corpus.md.
 BATCH_TIME, BACKLOG, FAILED_ATTEMPTS, STANDSTILL, STATE_GROWTH, IDLE_SLOTS, LOSSES = MEASURES = (
     "batch time",
     "backlog",
@@ -26,9 +26,9 @@ BATCH_TIME, BACKLOG, FAILED_ATTEMPTS, STANDSTILL, STATE_GROWTH, IDLE_SLOTS, LOSS
     "idle slots",
     "losses",
 )
-# A fault that does less is within what clean runs do by themselves, so it cannot be detected. Measured on the
-# clean runs of the recorded set, the last two thirds against the first: batch time up to 0.26, failed attempts 0.03,
-# state growth 0.3, idle slots of the job `service` 0.58, and no backlog, losses or standstill.
+# A smaller effect also occurs in clean runs, so such a fault cannot be detected. Measured on the clean runs of the
+# recorded set, the last two thirds against the first: batch time up to 0.26, failed attempts 0.03, state growth 0.3,
+# idle slots of the job `service` 0.58, and no backlog, losses or standstill.
 LEAST_EFFECTS = {
     BATCH_TIME: 0.3,
     BACKLOG: 0.2,
@@ -45,8 +45,8 @@ class InjectedFault:
     """A fault of a run. Its `component` is empty if it concerns the whole query.
 
     Batches from `at_batch` to `until_batch` began while it acted, between `at_s` and `until_s` on the clock of the log.
-    `strength` is in the unit of its kind. `effect` is a share of what `measure` says, and `before_s` and `during_s` the
-    mean duration of a batch without and with the fault.
+    `strength` is in the unit of its kind. `effect` is a share of the quantity named by `measure`, and `before_s` and
+    `during_s` are the mean duration of a batch without and with the fault.
     """
 
     cause: str
@@ -63,7 +63,7 @@ class InjectedFault:
 
     @property
     def is_case(self) -> bool:
-        """Whether it did enough that it ought to be found."""
+        """Whether its effect is large enough that it should be diagnosed."""
         return self.effect >= LEAST_EFFECTS[self.measure]
 
 
@@ -91,7 +91,7 @@ class Label:
 
     @property
     def cases(self) -> tuple[InjectedFault, ...]:
-        """The faults that ought to be found."""
+        """The faults that should be diagnosed."""
         return tuple(fault for fault in self.faults if fault.is_case)
 
     def as_json(self) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from homeostat.core.errors import ConfigError
 from homeostat.lab.corpus.faults import FAULTS
 
-# Of a run, after its first batches. A choice: about 20 batches, a third of them before the fault, are enough to see
-# it, and 60 runs take less than an hour.
+# The length of a run after its first batches. A choice: about 20 batches, a third of them before the fault, are enough
+# to see it, and 60 runs take less than an hour.
 LENGTH_S = 32.0
 # Shares of the length at which a fault begins and ends.
 EARLIEST, LATEST = 0.3, 0.45
 EARLY_END = 0.8
-# So many of the runs have their fault from the start, and so many see its end. A choice.
+# The shares of the runs whose fault is there from the start, and of those in which it ends. A choice.
 FROM_START, ENDING = 0.2, 0.25
 CLEAN = "clean"
 
@@ -35,9 +35,9 @@ class SessionPlan:
 USUAL = SessionPlan("usual")
 # A slow executor stands out only among others. For the other faults two executors are enough.
 PAIR = SessionPlan("pair", executors=2)
-# A twentieth of the heap for execution: what is usually sorted in memory has to spill.
+# A twentieth of the heap for execution: rows that are usually sorted in memory must spill.
 TIGHT = SessionPlan("tight", executors=2, memory="512m", settings={"spark.memory.fraction": "0.05"})
-# So small a young generation is full after each large row, and what still lives goes to the old one.
+# Such a small young generation is full after each large row, and live objects move to the old generation.
 SMALL_HEAP = SessionPlan(
     "small-heap", executors=2, memory="512m", settings={"spark.executor.defaultJavaOptions": "-Xmn2m"}
 )

@@ -42,8 +42,8 @@ WARM_BATCHES = 2
 LEAST_BATCHES = 6  # a choice: the first three warm up, and one more is no comparison
 ATTEMPTS = 2  # on a busy machine a Python worker sometimes starts too late for Spark
 SUFFIX = ".zstd"
-# A row that fails on each attempt, and an executor that dies in each batch, must not end the query: the recording of
-# what they do would end with it.
+# A row that fails on each attempt, or an executor that dies in each batch, must not end the query, because the
+# recording would end with it.
 ENDURING = {
     "spark.task.maxFailures": "12",
     "spark.stage.maxConsecutiveAttempts": "20",
@@ -146,7 +146,8 @@ class Stage:
         self._tell, self._length_s = tell, length_s
 
     def take(self, planned: Sequence[PlannedRun]) -> Iterator[TakenRun]:
-        """Those that took place. Before the first, a query that is not recorded warms the executors up."""
+        """Take the runs, and yield those that took place. Before the first, a query that is not recorded warms up the
+        executors."""
         if planned:
             self._attempt(PlannedRun("warm-up", Case(planned[0].case.job), (), 1), 0.0)
         for run in planned:

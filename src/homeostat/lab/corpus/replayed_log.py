@@ -13,7 +13,7 @@ from homeostat.spark.outside.log_observations import LogObserver
 
 
 def observations(directory: Path, label: Label) -> tuple[Topology, list[Observation]]:
-    """The components of the query, and its batches in order. A log does not say the trigger, but the label does."""
+    """The components of the query, and its batches in order. The trigger is not in the log, but in the label."""
     observer = LogObserver()
     log = EventLog(directory / label.log, kinds=OBSERVED_KINDS)
     observed = [_with_trigger(each, label.trigger_s) for each in observer.observations(log.new_events())]

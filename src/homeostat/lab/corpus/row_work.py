@@ -1,4 +1,4 @@
-"""What the tasks of the recorded queries do for each row, and the faults that act there.
+"""The work of the recorded queries for each row, and the faults that act there.
 
 The functions run in Python workers on the executors. A fault that is switched on acts from the next task on.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Rows of one request. A busy machine answers milliseconds late; fewer, longer requests make rows take the time meant.
 ROWS_A_REQUEST = 10
 REQUEST = struct.Struct(">d")
-COSTLY_KEYS = 3  # so many of the most frequent keys become costly
+COSTLY_KEYS = 3  # the number of the most frequent keys that become costly
 # Rounds of SHA-256 that take a microsecond on one core, roughly. Only the proportions matter.
 _ROUNDS_PER_US = 1.5
 _remembered: list[int] = []

@@ -1,4 +1,4 @@
-"""Cuts the event log of an application into one log for each of its queries, as if each had had its own."""
+"""Splits the event log of an application into one log for each of its queries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Cutter:
             self._take(event)
 
     def _take(self, event: Event) -> None:
-        """The log of a query begins with what says which executors the application has by then."""
+        """Take an event. The log of a query begins with the events that show which executors the application has by
+        then."""
         kind = event["Event"]
         if kind == event_log.QUERY_STARTED:
             self._current = str(event["runId"])

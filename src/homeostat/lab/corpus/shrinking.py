@@ -1,4 +1,5 @@
-"""Cuts an event log down to what a reader of streaming queries can use, and takes out where it was written."""
+"""Reduces an event log to what a reader of streaming queries can use, and removes the traces of the machine that wrote
+it."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ _SETTINGS = (
     "spark.master",
 )
 _PATH = re.compile(r"(?<![\w.])/(?:[^\s/\"'\\\[\](){}<>,;:=]+/)+([^\s/\"'\\\[\](){}<>,;:=]*)")
-_ZSTD_LEVEL = 19  # the logs are written once and lie in the repository
+_ZSTD_LEVEL = 19  # the logs are written once and stored in the repository
 
 
 def _task_end(event: Json) -> Json:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def sink_function(switches: Switches, directory: Path) -> Callable[[DataFrame, int], None]:
-    """A function for `foreachBatch`. Switches: `sink-bound` waits for so many seconds, as for a system that accepts the
-    batch slowly; `large-plan` lets it build a plan with so many columns; `large-result` collects so many rows.
-    """
+    """A function for `foreachBatch`. The strengths of its switches: `sink-bound` is how many seconds it waits, as for a
+    system that accepts the batch slowly; `large-plan` is the number of columns of a plan that it builds; `large-result`
+    is the number of rows that it collects."""
     slow, plan, result = (switches.path(name) for name in ("sink-bound", "large-plan", "large-result"))
 
     def write(frame: DataFrame, batch: int) -> None:

@@ -23,7 +23,7 @@ from homeostat.spark.cluster.java import find_java
 from homeostat.spark.cluster.process_keeper import Keeper
 
 HOST = "127.0.0.1"
-# The broker is up in seconds; a busy machine takes many times as long. A choice.
+# The broker starts in seconds, or many times as long on a busy machine. A choice.
 START_LIMIT_S = 180.0
 STOP_LIMIT_S = 60.0
 LOOK_AGAIN_S = 0.1
@@ -150,9 +150,9 @@ class KafkaBroker:
         if not data.exists():
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties))
-            ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-            if ran.returncode:
-                raise BrokerError(f"Kafka cannot write its data: {(ran.stdout + ran.stderr).strip()[-300:]}")
+            result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            if result.returncode:
+                raise BrokerError(f"Kafka cannot write its data: {(result.stdout + result.stderr).strip()[-300:]}")
 
     def _java(self, main: str, *arguments: str) -> list[str]:
         broker_files = broker_jars()

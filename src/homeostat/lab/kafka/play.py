@@ -1,4 +1,4 @@
-"""`make kafka`: a broker to play with, which runs until you interrupt it."""
+"""`make kafka`: a broker for experiments, which runs until you interrupt it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from homeostat.lab.bench.diagnosis_cases import Case
 from homeostat.lab.bench.diagnosis_corpus import is_standing, played_batches
 from homeostat.lab.corpus.labels import read_labels
 
-# Neighbouring batches of a run say nearly the same, so that only each fifth is an example. A choice.
+# Neighbouring batches of a run are nearly the same, so only every fifth is an example. A choice.
 _EACH = 5
 
 

@@ -1,4 +1,4 @@
-"""Logistic regression with weights that are drawn towards given ones, for a few features and many examples."""
+"""Logistic regression with weights that are shrunk towards given ones, for a few features and many examples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from homeostat.core.observation import Array
 
-# Newton's method ends when no weight moves by more than this, or after so many steps. A handful is usual.
+# Newton's method ends when no weight moves by more than this, or after this many steps. A handful is usual.
 _ENOUGH, _MOST_STEPS = 1e-6, 60
 # The odds of one example are bounded, so that the exponential stays finite.
 _LARGEST = 30.0

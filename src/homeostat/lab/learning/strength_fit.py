@@ -1,4 +1,4 @@
-"""Fits the table of strengths, and says on held-back runs whether it is better than the one in use."""
+"""Fits the table of strengths, and tests on held-back runs whether it is better than the one in use."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from homeostat.lab.bench.diagnosis import calibration_error
 from homeostat.lab.learning.examples import Example
 from homeostat.lab.learning.logistic import fit, log_loss
 
-# Runs are dealt to so many groups. Each is scored by a table that was fitted on the others. A choice.
+# Runs are divided into this many groups. Each is scored by a table that was fitted to the others. A choice.
 _GROUPS = 5
-# How strongly the common model is drawn to even odds, and a cause's model to the common one. More precision needs more
-# examples to move away. Choices.
+# How strongly the common model is shrunk to even odds, and a cause's model to the common one. With a higher precision,
+# more examples are needed to move away. Choices.
 _COMMON_PRECISION, _CAUSE_PRECISION = 0.1, 1.0
 # A cause needs examples from this many runs for a model of its own, and must beat the table in use by this much of the
 # log loss: less is luck. Choices.
@@ -88,7 +88,7 @@ def as_table(strengths: Strengths) -> dict[str, Any]:
 
 
 def _with_own(comparison: Comparison, examples: Sequence[Example], in_use: Strengths, own: OwnModel) -> Comparison:
-    """Where it does not answer, the table in use does, as in a run."""
+    """The comparison with the user's own model. If that has no answer, the table in use gives it, as in a run."""
     with_own = replace(in_use, own={example.cause: own for example in examples})
     mine = [example for example in examples if comparison.cause in ("", example.cause)]
     answers = np.array([with_own.probability(example.cause, example.features) for example in mine])

@@ -11,7 +11,8 @@ from homeostat.core.observation import NAN, Array
 from homeostat.models.forecast.baselines import Forecaster, roll
 from homeostat.models.forecast.series import LEAST_SEASONS, Series, known_mean
 
-# Moments of the past at which every candidate is tested: more compare them better, each costs a forecast. A choice.
+# Every candidate is tested at this many moments of the past: more compare them better, but each costs a forecast. A
+# choice.
 ORIGINS = 64
 
 # With fewer origins, the errors are not a reliable estimate for the next forecast. A choice.

@@ -1,4 +1,4 @@
-"""The naive forecasts that every other must beat, and the protocol of a forecaster."""
+"""The naive forecasts that every other forecast must beat, and the protocol of a forecaster."""
 
 from __future__ import annotations
 

@@ -126,7 +126,8 @@ def forecasts(
 ) -> list[Forecast]:
     """Return one forecast per horizon, each with its own champion, from a single backtest.
 
-    A slow candidate may limit with its attribute `most_origins` at how many moments of the past it is tested.
+    A slow candidate may have an attribute `most_origins`, which limits the number of past moments at which it is
+    tested.
     """
     steps = [max(1, math.ceil(horizon_s / history.step_s - 1e-9)) for horizon_s in horizons_s]
     levels = tuple(sorted({*quantiles, 0.5}))

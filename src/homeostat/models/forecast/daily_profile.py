@@ -13,7 +13,7 @@ PROFILE = "profile"
 
 # Share of a day whose load sets the present level: longer is steadier, shorter follows a shift sooner. A choice.
 _LEVEL_SHARE_OF_DAY = 1 / 12
-# Weeks that the course is the median of: more resist odd weeks, fewer follow a change of habits. A choice.
+# The course is the median of this many weeks: more resist odd weeks, fewer follow a change of habits. A choice.
 _WEEKS = 5
 
 

@@ -69,7 +69,7 @@ class Deployment:
             stage.set_capacity(self._capacity_rows[name] * self._factors[name])
 
     def next_change_s(self, t_s: float) -> float:
-        """When, after `t_s`, the next fault begins or ends or the next keys replace the old ones."""
+        """The time after `t_s` at which the next fault begins or ends, or new keys replace the old ones."""
         turns_s = [(turn_at(spec, t_s) + 1) * spec.turn_s for spec in self._components]
         return min(self.faults.next_change_s(t_s), *turns_s)
 
@@ -154,7 +154,7 @@ class Deployment:
         self.configuration = Configuration({**current.values, **whole}, current.retired | retired)
 
     def _spread(self, name: str) -> int:
-        """Return on how many instances the rows of each key are; 1 for a component that cannot spread them."""
+        """Return over how many instances the rows of each key are spread; 1 for a component that cannot spread them."""
         return int(self.configuration.get(Knob(SPREAD, name), 1))
 
     def _shares(self, spec: ComponentSpec, t_s: float) -> Array:

@@ -148,7 +148,7 @@ class Fluid:
         self.taken_rows = {stage.name: 0.0 for stage in self._sources}
 
     def step(self, arrived_rows: float) -> None:
-        """One step, in which so many rows arrive at each source."""
+        """One step, in which this many rows arrive at each source."""
         for source in self._sources:
             source.queue.fill((self.pending_rows[source.name] + arrived_rows) / len(source.queue))
         for stage in self._order:

@@ -12,7 +12,7 @@ _ROUNDING_S = 1e-9  # sums of steps differ from the exact time by less than this
 
 
 class Plant(Protocol):
-    """What the commands change. A change begins as a whole, and is then either finished or abandoned."""
+    """The system that the commands change. A change begins as a whole, and is then either finished or abandoned."""
 
     @property
     def configuration(self) -> Configuration: ...
@@ -28,7 +28,7 @@ class Plant(Protocol):
     def finish(self, now_s: float) -> None: ...
 
     def abandon(self, now_s: float) -> None:
-        """Restore what was before the change began."""
+        """Restore the state before the change."""
         ...
 
 
@@ -53,7 +53,7 @@ class DataflowCommands:
         return self._start(now_s)
 
     def poll(self, now_s: float) -> list[Receipt]:
-        """The receipts of what was done, or ran out of time, by now."""
+        """The receipts of the commands that were carried out, or ran out of time, by now."""
         receipts = []
         running = self._queue.running
         if running is not None:

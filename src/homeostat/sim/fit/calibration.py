@@ -18,7 +18,7 @@ from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise
 
 # The share of real batches between the simulated 10th and 90th percentiles: their definition.
 COVERED = 0.8
-# Limits of the search. More noise than this would hide every effect; more correlation is a drift. Choice.
+# Limits of the search. More noise than this would hide every effect; a stronger correlation is a drift. Choice.
 MOST_SIGMA, MOST_PHI = 1.0, 0.9
 # Stands for rows without a measurable cost.
 FASTEST_PER_S = 1e9
@@ -42,8 +42,9 @@ class Calibrated(NamedTuple):
 def calibrate(fit_components: FitComponents, engine: MicrobatchSpec, batches: Sequence[RecordedBatch]) -> Calibrated:
     """Find the noise with which the simulated percentiles contain as many real batches as they should.
 
-    First the noise of batches around the level of their run, as in most runs, because a disturbed run says little about
-    others. Then the noise of these levels, which comes from other load on the machine and from errors of the costs.
+    The first step finds the noise of batches around the level of their run, as in most runs, because a disturbed run
+    says little about others. The second step finds the noise of these levels, which comes from other load on the
+    machine and from errors of the costs.
     """
     components, measured, runs = fit_components(batches), np.log(seconds_of(batches)), _runs(batches)
     steady = np.log(replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0])
@@ -101,7 +102,8 @@ def _variation(off: Array, runs: NDArray[Any]) -> float:
 def _what_noise_adds(
     components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, noise: Noise, batches: Sequence[RecordedBatch]
 ) -> float:
-    """A stage waits for its slowest task. With noise, tasks must be faster by this factor to take as long in all."""
+    """A stage waits for its slowest task. With noise, tasks must be faster by this factor for the stage to take the
+    same time."""
     measured, factor = seconds_of(batches), 1.0
     scaled_components = components
     for _ in range(3):
@@ -148,7 +150,7 @@ def _levels(off: Array, runs: NDArray[Any]) -> Array:
 
 
 def _correlation(values: Array) -> float:
-    """Of each value with the one before."""
+    """The correlation of each value with the previous one."""
     if len(values) < LEAST_BATCHES or values.std() == 0:
         return 0.0
     around = values - np.median(values)

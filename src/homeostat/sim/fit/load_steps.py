@@ -24,7 +24,7 @@ def workload(batches: Sequence[RecordedBatch]) -> WorkloadSpec:
     steps: list[tuple[float, float]] = []
     rows, seconds = 0.0, 0.0
     for before, after in pairwise(batches):
-        # A source that never reports what arrived is taken to have received what the later batch took.
+        # If a source never reports arrivals, the rows of the next batch count as what arrived.
         arrived_rows = after.arrived_rows - before.arrived_rows if arrivals_reported else after.rows
         passed_s = after.started_s - before.started_s
         if not np.isfinite(arrived_rows) or arrived_rows < 0 or passed_s <= 0:

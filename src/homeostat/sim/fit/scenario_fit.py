@@ -193,7 +193,8 @@ def _component(
 
 
 def _selectivity(tasks: Sequence[RecordedTasks]) -> tuple[float, float]:
-    """Selectivity, and the power with which what a task sends grows: below 1 where it merges rows of the same key."""
+    """The selectivity, and the exponent with which the rows sent by a task grow with the rows read: below 1 if the task
+    merges rows of the same key."""
     rows = np.array([columns.rows.mean() for columns in tasks])
     rows_out = np.array([columns.rows_out.mean() for columns in tasks])
     measured = (rows > 0) & (rows_out > 0)
@@ -207,7 +208,7 @@ def _selectivity(tasks: Sequence[RecordedTasks]) -> tuple[float, float]:
 
 
 def _with_skew(spec: ComponentSpec, rows: Sequence[Array]) -> ComponentSpec:
-    """The exponent with which the fullest partition gets what it got."""
+    """The component with the Zipf exponent that gives the fullest partition its recorded rows."""
     largest = [float(part.max() / part.sum()) for part in rows if len(part) == spec.parallelism and part.sum() > 0]
     if not largest or spec.parallelism == 1:
         return spec
@@ -249,13 +250,14 @@ def _working_s(batch: RecordedBatch) -> float:
 
 
 def _executor_start_s(run: RecordedRun, usual_s: float) -> float:
-    """From the first executor, which is requested when the driver is up. A log does not say when later ones were."""
+    """The start of the first executor, which is requested when the driver is up. A log does not say when later ones
+    were requested."""
     waits = [executor.added_s - run.driver_up_s for executor in run.executors if executor.id != "driver"]
     return _median(sorted(wait for wait in waits if wait > 0)[:1], usual_s)
 
 
 def _restart_s(batches: Sequence[RecordedBatch], usual_s: float) -> float:
-    """After a restart batch numbers go on. If they begin again, it is another query."""
+    """The pause between two runs. After a restart, batch numbers continue; if they begin again, it is another query."""
     pauses = [
         after.started_s - before.ended_s
         for before, after in pairwise(batches)
@@ -267,9 +269,9 @@ def _restart_s(batches: Sequence[RecordedBatch], usual_s: float) -> float:
 def _warm_up(
     costs: dict[str, Cost], settled_batches: Sequence[RecordedBatch], fresh: Sequence[tuple[RecordedBatch, str]]
 ) -> float:
-    """How many times longer than usual the first batch of an executor takes it.
+    """How many times longer than usual an executor takes for its first batch.
 
-    It loses about the same time whatever its rows, so the time is compared with a usual batch and not with its rows.
+    The lost time hardly depends on the rows, so the time is compared with that of a usual batch.
     """
     worked_s = [
         sum(tasks.seconds.sum() for tasks in batch.tasks.values()) / len(_workers(batch)) for batch in settled_batches

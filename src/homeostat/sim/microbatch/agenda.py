@@ -1,4 +1,4 @@
-"""Simulated time: the things to come, in order."""
+"""Simulated time: future events, in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
 
-# What comes first when several things happen at the same moment.
+# The order of events at the same moment.
 CLUSTER, PROGRESS, NEXT_BATCH, TIME_LIMIT = range(4)
 
 

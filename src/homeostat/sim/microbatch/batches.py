@@ -16,7 +16,8 @@ from homeostat.sim.microbatch.task_scheduling import NOWHERE, Placement, Slot, s
 from homeostat.sim.scenario.spec import ComponentSpec
 
 EXECUTOR_LOST = "ExecutorLostFailure (executor exited unrelated to the running tasks)"
-# Free slots, from the times until which running tasks keep slots of each executor busy, and the earliest start.
+# Returns the free slots, given the times until which running tasks keep slots of each executor busy, and the earliest
+# start.
 FreeSlots = Callable[[Mapping[int, list[float]], float], list[Slot]]
 
 
@@ -90,7 +91,8 @@ class Stage:
         placement.finish_s[lost] = inf
 
     def freeze(self, from_s: float, until_s: float) -> None:
-        """Nothing runs between these two moments: running tasks take that much longer, the others start later."""
+        """Nothing runs between these two moments: running tasks take longer by this time, and the others start
+        later."""
         placement, delay_s = self.placement, until_s - from_s
         self.frozen_s[(placement.start_s <= from_s) & (placement.finish_s > from_s)] += delay_s
         placement.finish_s[placement.finish_s > from_s] += delay_s

@@ -1,5 +1,5 @@
-"""List scheduling of tasks on which faults weigh: part of their time does not depend on the executor, and the driver
-may hand them out slowly."""
+"""List scheduling of tasks that faults burden: part of their time does not depend on the executor, and the driver may
+start them slowly."""
 
 from __future__ import annotations
 

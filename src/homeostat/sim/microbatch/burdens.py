@@ -1,4 +1,4 @@
-"""The time that faults add to each task of a stage, and what it goes to."""
+"""The time that faults add to each task of a stage, by its use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILURE_REASON = "java.io.IOException: Connection reset by peer"
 POISON_REASON = "org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'x' cannot be cast"
 # A row that a join makes costs this part of the time of a row that it reads. A choice.
 MATCH_COST = 0.5
-# A task needs this part of the time in which the driver takes in its result to serialise it. A choice.
+# Serialising a result takes the task this share of the time in which the driver reads it. A choice.
 SERIALISING_PART = 0.2
 # An attempt that fails does so half-way, on average.
 HALF_WAY = 0.5
@@ -78,7 +78,7 @@ def stage_burden(
     executors: int,
     rng: np.random.Generator | None = None,
 ) -> Burden | None:
-    """What weighs on the tasks of this stage; None if nothing does. Without `rng`, failures take their mean time."""
+    """The burden of the tasks of this stage; None if there is none. Without `rng`, failures take their mean time."""
     burden = now.burden(spec.name)
     if burden == NO_BURDEN and now.dispatch_s == 0 and now.collect_row_s == 0:
         return None
@@ -131,7 +131,7 @@ def _wait_s(burden: TaskBurden, rows: Array, files: Array) -> Array:
 
 
 def driver_delays_s(now: Disturbance, driver_s: float, taken_rows: Mapping[str, int]) -> dict[str, float]:
-    """What the faults add to the driver's phases before the first stage, under Spark's names."""
+    """The time that the faults add to the driver's phases before the first stage, under Spark's names."""
     listed_s = 0.0
     for source, rows in taken_rows.items():
         burden = now.burden(source)
@@ -145,7 +145,7 @@ def driver_delays_s(now: Disturbance, driver_s: float, taken_rows: Mapping[str, 
 
 
 def collect_s(now: Disturbance, rows_out: float) -> float:
-    """How long the driver takes in the results of the last stage."""
+    """How long the driver takes to read the results of the last stage."""
     return now.collect_row_s * rows_out * (1.0 + now.driver_gc)
 
 

@@ -1,4 +1,4 @@
-"""What the faults of a scenario do to the parts of a batch at one moment."""
+"""The effects of the faults of a scenario on the parts of a batch at one moment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec
 
 # Windows leave the state when the watermark passes. A healthy state holds this much time of them. A choice.
 RETENTION_S = 600.0
-# A state that is twice as large makes each row dearer by this share: more levels to read, more to compact. A choice.
+# A state that is twice as large makes each row more expensive by this share: more levels to read, more to compact. A
+# choice.
 STATE_COST = 0.25
 # The driver needs this part of the time of opening a file to list it. A choice.
 LISTING_PART = 0.25
@@ -19,13 +20,13 @@ LISTING_PART = 0.25
 # used / free, as the cost of tracing the live objects once per refill does.
 GC_SHARE = 0.1
 FULLEST_HEAP = 0.99
-# A growing fault is rounded to so many digits, so that moments close to each other share what was computed for them.
+# A growing fault is rounded to this many digits, so that moments close to each other share computed results.
 DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class TaskBurden:
-    """What weighs on the tasks of one component. The defaults weigh nothing.
+    """The burden of the tasks of one component. With the defaults there is none.
 
     `store_row_s` is for each row of the state or, if the store writes only changes, for each row that changed.
     """
@@ -53,7 +54,7 @@ class TaskBurden:
 
     @property
     def stores(self) -> bool:
-        """Whether it is the state store that weighs on the tasks."""
+        """Whether the state store burdens the tasks."""
         return self.store_s > 0 or self.store_row_s > 0
 
     def with_changelog(self, commit_share: float) -> TaskBurden:
@@ -62,7 +63,8 @@ class TaskBurden:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What weighs on a batch. `tasks` is by component, `contention` the share of the CPU that others take, by host."""
+    """The burden of a batch. `tasks` has the burden of the tasks by component, `contention` the share of the CPU that
+    others take, by host."""
 
     source_s: float = 0.0
     planning_s: float = 0.0
@@ -94,7 +96,7 @@ class Disturbance:
         return gc_share(self.driver_heap)
 
     def with_changelog(self, commit_share: float) -> Disturbance:
-        """A commit writes what the batch changed, and this share of its fixed cost remains."""
+        """A commit writes only the changes of the batch, and this share of its fixed cost remains."""
         tasks = tuple(
             (name, burden.with_changelog(commit_share) if burden.stores else burden) for name, burden in self.tasks
         )
@@ -119,9 +121,9 @@ def strength(fault: FaultSpec, t_s: float) -> float:
 def disturbance(
     faults: Sequence[FaultSpec], components: Sequence[ComponentSpec], t_s: float, dispatch_s: float = 0.0
 ) -> Disturbance:
-    """What these faults, all of them active, do to a batch at this moment.
+    """The effect of these faults, all of them active, on a batch at this moment.
 
-    `dispatch_s` is what the driver needs to start a task without any fault.
+    `dispatch_s` is the time that the driver needs to start a task without any fault.
     """
     now, burdens = Disturbance(dispatch_s=dispatch_s), {component.name: NO_BURDEN for component in components}
     for fault in faults:

@@ -99,7 +99,7 @@ class Microbatch:
     def needed_parallelism(self, load_per_s: float, at_s: float | None = None) -> dict[Knob, int]:
         """The fewest executors whose batches of this load end within the trigger interval, or nearly as short as any.
 
-        What weighs on the batches is that of the moment `at_s`, by default now.
+        The batches have the burden of the moment `at_s`, by default now.
         """
         components = self._scenario.components
         routings = tuple(self._query.routing(component) for component in components)
@@ -169,7 +169,7 @@ class Microbatch:
         return EngineChanged(shape, self._steps.configuration(), capabilities, self.now_s, reason)
 
     def _report(self, batch: Batch) -> None:
-        """What sensors show of the batch, and what really was."""
+        """Report the batch as sensors show it, and note what really happened."""
         now_s, executors = self.now_s, self._executors
         latest = self._offsets.latest(now_s)
         finished_batch = Finished(

@@ -1,7 +1,5 @@
-"""How long a batch takes without noise, with whatever weighs on it, and how many executors it needs.
-
-The judges of a simulation use it. It shares the mechanisms of the engine, and nothing with the models of the loop.
-"""
+"""How long a batch takes without noise, with its burden, and how many executors it needs. The judges of a simulation
+use it. It shares the mechanisms of the engine, and nothing with the models of the loop."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ def expected_batch_s(
     now: Disturbance = CALM,
     slowness: Mapping[int, float] | None = None,
 ) -> float:
-    """The time of a batch of so many rows. `slowness` is how many times slower an executor is, by its number."""
+    """The time of a batch of this many rows. `slowness` is how many times slower an executor is, by its number."""
     engine, taken_rows = application.engine, application.rows_by_source(rows)
     rows_by_stage = stage_rows(application.components, taken_rows, application.partitions)
     slots = _slots(application, executors, now, slowness or {})

@@ -87,7 +87,7 @@ def layout(scenario: Scenario, engine: MicrobatchSpec) -> Layout:
 
 
 def _switches(scenario: Scenario, engine: MicrobatchSpec) -> list[Knob]:
-    """As with Spark: changelogs are of state, and progress is tracked asynchronously only without state."""
+    """As in Spark, changelogs need state, and progress is tracked asynchronously only without state."""
     keeps_state = any(has_state(component) for component in scenario.components)
     if keeps_state:
         return [CHANGELOG_KNOB] if engine.changelog_commit is not None else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Spark's writer has one thread. A batch waits for it while this many writes wait already.
+# Spark's writer has one thread. A batch waits for it while this many writes are in its queue.
 QUEUE = 2
 
 
@@ -21,5 +21,5 @@ class LogWriter:
         return wait_s
 
     def finish(self) -> None:
-        """A query that stops waits for what is under way."""
+        """Wait for the present writes, as a query does that stops."""
         self._ends_s = []

@@ -75,7 +75,7 @@ class Query:
         self._log_writer = LogWriter()
 
     def disturbance(self, t_s: float, kinds: frozenset[str] = DISTURBING_KINDS) -> Disturbance:
-        """What weighs on the query at this moment."""
+        """The burden of the query at this moment."""
         if not self._disturbing:
             return CALM
         now = disturbance(self._faults.among(kinds, t_s), self._components, t_s, self._spec.dispatch_s)
@@ -236,7 +236,7 @@ class Query:
             self._hand_over(batch)
 
     def _hand_over(self, batch: Batch) -> None:
-        """The driver collects what it is sent, the sink takes the rows, and the batch is committed."""
+        """The driver collects the results, the sink takes the rows, and the batch is committed."""
         now_s = self._agenda.now_s
         now = self.disturbance(now_s)
         rows_out = sum(float(stage.rows_out.sum()) for stage in batch.stages if stage.is_sink)

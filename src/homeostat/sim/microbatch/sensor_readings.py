@@ -1,4 +1,4 @@
-"""What sensors show of a batch beside its times: costs of tasks, state, memory, driver, hosts, failures and losses.
+"""The measurements of a batch other than its times: costs of tasks, state, memory, driver, hosts, failures and losses.
 
 The numbers vary by a random stream of their own, so that a run is the same whether or not somebody looks at them.
 """
@@ -39,7 +39,8 @@ EVENT_DELAY_S, WATERMARK_DELAY_S = 0.5, 10.0
 # A heap, and how much of it is in use without a fault, for an executor and for the driver.
 HEAP_BYTES, DRIVER_HEAP_BYTES = 2.0 * 2**30, 1.0 * 2**30
 HEAP_USE, DRIVER_HEAP_USE = 0.45, 0.3
-# The share of its time that a healthy driver collects garbage, and that processes of others use of a host.
+# The share of its time that a healthy driver spends on garbage collection, and the share of a host that other processes
+# use.
 DRIVER_GC, OTHERS = 0.01, 0.01
 # A healthy state store takes these parts of a task's time to read and write, to remove, and to commit.
 UPDATE_PART, REMOVE_PART, COMMIT_PART = 0.3, 0.03, 0.08
@@ -138,12 +139,12 @@ class Measures:
 
 
 def _heap_use(batch: Batch) -> float:
-    """What the rows of the largest tasks take of a heap, if a fault makes it small."""
+    """The share of a heap that the rows of the largest tasks take, if a fault makes it small."""
     return max((float(s.burden.heap_use.max()) for s in batch.stages if s.burden is not None), default=0.0)
 
 
 def _collected_bytes(batch: Batch, now: Disturbance) -> float:
-    """What the driver holds of the results that it is sent."""
+    """The bytes of the results that the driver holds."""
     if now.collect_row_s == 0:
         return 0.0
     return MEMORY_ROW_BYTES * sum(float(stage.rows_out.sum()) for stage in batch.stages if stage.is_sink)
@@ -196,7 +197,7 @@ def _state(stage: Stage, now: Disturbance, sample: Observation, noise: float) ->
 
 
 def _files(batch: Batch, now: Disturbance) -> FileSample:
-    """Only a source of files reads any."""
+    """The files that the batch read: none unless the source reads files."""
     read, read_rows = 0.0, 0.0
     for source, rows in batch.taken_rows.items():
         file_rows = now.burden(source).file_rows

@@ -41,7 +41,7 @@ class Slowness:
         return factors
 
     def attempts(self, component: str, batch: int, restarts: int) -> np.random.Generator:
-        """What decides which attempts at the tasks of a stage fail."""
+        """The random numbers that decide which attempts at the tasks of a stage fail."""
         return stream(self._seed, component, "attempts", str(batch), str(restarts))
 
 

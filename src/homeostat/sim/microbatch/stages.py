@@ -74,7 +74,7 @@ def start_s(spec: ComponentSpec, busy: Array) -> Array:
 
 
 def crowding_factor(crowding: float, busy: float | Array) -> float | Array:
-    """By how much the start of a task gets dearer: each other busy executor adds the share `crowding` of its cost."""
+    """The factor on the cost of starting a task: each other busy executor adds the share `crowding` of the cost."""
     return 1 + crowding * (busy - 1)
 
 
@@ -88,7 +88,7 @@ def busy_executors(executors: int, tasks: int, slots: int) -> Array:
 
 
 def updated_keys(spec: ComponentSpec, rows: float, routing: Routing) -> float:
-    """The expected number of different keys among so many rows. A spread key counts once per part."""
+    """The expected number of different keys among this many rows. A spread key counts once per part."""
     salts = min(routing.spread, routing.partitions)
     rest = rows * (1 - routing.hot_share)
     hot = min(1.0, rows * routing.hot_share)

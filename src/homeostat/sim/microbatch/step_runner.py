@@ -20,7 +20,7 @@ from homeostat.sim.microbatch.query import Query
 
 
 class StepRunner:
-    """One step at a time. A step that takes too long is called off: what was there before comes back."""
+    """One step at a time. A step that takes too long is cancelled, and the state before it is restored."""
 
     def __init__(self, query: Query, executors: Executors, agenda: Agenda, capabilities: Capabilities) -> None:
         self._query, self._executors = query, executors

@@ -112,13 +112,13 @@ def _at_home(work_s: Array, slots: Sequence[Slot], homes: IntArray, wait_until_s
 
 
 def makespan_bounds_s(work_s: Array, slots: int) -> tuple[float, float]:
-    """Bounds of the time on so many equal slots, found without scheduling."""
+    """Bounds of the time on this many equal slots, found without scheduling."""
     even_s, longest_s = float(work_s.sum()) / slots, float(work_s.max(initial=0.0))
     return max(even_s, longest_s), even_s + longest_s * (1 - 1 / slots)
 
 
 def makespan_s(work_s: Array, slots: int) -> float:
-    """How long the tasks take on so many equal slots."""
+    """How long the tasks take on this many equal slots."""
     every_s: list[float] = work_s.tolist()
     free_s = sorted(every_s[:slots])
     for task_s in every_s[slots:]:

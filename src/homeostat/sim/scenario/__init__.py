@@ -1,1 +1,1 @@
-"""Scenarios: what a simulation is made of, read from TOML."""
+"""Scenarios: the definition of a simulation, read from TOML."""

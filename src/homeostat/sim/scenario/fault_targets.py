@@ -1,4 +1,4 @@
-"""Which components a fault of tasks hits, if it names none."""
+"""The components that a fault of tasks hits if it names none."""
 
 from __future__ import annotations
 

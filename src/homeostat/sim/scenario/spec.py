@@ -56,7 +56,7 @@ class ComponentSpec:
     stateful: bool = False
 
     def rows_out(self, rows: Array) -> Array:
-        """The rows that tasks with so many rows send on."""
+        """The rows that tasks send on, given the rows that they read."""
         sent_rows: Array = self.selectivity * rows * np.maximum(rows, 1.0) ** (self.combining - 1.0)
         return sent_rows
 
@@ -126,12 +126,12 @@ FaultKind = Literal[
 class FaultSpec:
     """Something that goes wrong from `at_s` until `until_s`; by default forever, unless the loop heals it.
 
-    `factor`: how many times slower (slow-*), dearer (costly-keys) or more rows (skewed-join). `share`: the part of the
-    load on the hottest key (hot-key), of the measurements that is lost or garbled (metric-gap, garbage-metrics), of
-    the CPU that others take (contention), of the driver's heap in use (driver-memory), of the attempts that fail
+    `factor`: how many times slower (slow-*), more expensive (costly-keys) or more rows (skewed-join). `share`: the part
+    of the load on the hottest key (hot-key), of the measurements that is lost or garbled (metric-gap, garbage-metrics),
+    of the CPU that others take (contention), of the driver's heap in use (driver-memory), of the attempts that fail
     (task-failures), or of the rows that are late (late-rows). `stride`: all keys are multiples of it (hash-imbalance).
-    `instance`: which executor (slow-instance, crash) or partition (costly-keys, skewed-join, poison-row, stuck-task).
-    A slow instance stays slow as long as its process lives; its replacement is healthy. A slow host slows every process
+    `instance`: which executor (slow-instance, crash) or partition (costly-keys, skewed-join, poison-row, stuck-task). A
+    slow instance stays slow as long as its process lives; its replacement is healthy. A slow host slows every process
     on it.
 
     `seconds`: the time that is added to each batch, and `row_s` for each row. `task_s`: the time that is added to each
@@ -179,7 +179,7 @@ class DataflowSpec:
 class MicrobatchSpec:
     """Tasks on shared slots, batch by batch.
 
-    The tasks of a whole run take longer or shorter by one log-normal factor, for whatever else the machines do. Its
+    The tasks of a whole run take longer or shorter by one log-normal factor, for the other work of the machines. Its
     logarithm has the standard deviation `run_sigma`. The driver starts one task at a time and needs `dispatch_s` for
     each.
 

@@ -35,7 +35,7 @@ TAIL_LINES = 3
 INSTALL = "pip install 'homeostat[spark]'"
 # The daemons only pass messages. Without compiler and collector threads they do not compete with the executors.
 LIGHT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-# Of the key of an HMAC with SHA-256: more adds nothing.
+# The output size of SHA-256: a longer key of an HMAC would not be safer.
 SECRET_BYTES = 32
 CONF_DIR = "SPARK_CONF_DIR"
 # The pages of the master have no sign-in, so they must not end or drain anything.
@@ -74,8 +74,9 @@ class EmbeddedCluster:
     A worker may declare more cores and memory than the machine has. All processes end with `stop`, at the end of the
     `with` block, and with the process that started them, even if that is killed.
 
-    Only who has the secret of the cluster can use it. While it runs, SPARK_CONF_DIR of this process names a directory
-    that only this user can read, with the secret in it. Sessions of this process and of its children find it there.
+    Only processes that have the secret of the cluster can use it. While it runs, SPARK_CONF_DIR of this process names a
+    directory that only this user can read, with the secret in it. Sessions of this process and of its children find it
+    there.
     """
 
     def __init__(self, directory: Path, *, workers: int = 4, cores: int = 4, memory_mb: int = 8192) -> None:
@@ -155,7 +156,8 @@ class EmbeddedCluster:
         return state
 
     def _new_environment(self) -> dict[str, str]:
-        """Without the user's own Spark settings, which are for another cluster. Each has a new secret."""
+        """The environment of the cluster's processes: without the user's own Spark settings, which are for another
+        cluster, and with a new secret."""
         for host in (MASTER_HOST, *self.worker_hosts):
             _require_address(host)
         remove_leftovers(self.directory)

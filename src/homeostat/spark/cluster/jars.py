@@ -120,7 +120,7 @@ def _run_ivy(jars: list[Jar], place: Path) -> str:
     pattern = str(place / "[organisation]-[artifact]-[revision].[ext]")
     options = ["-ivy", str(wishes), "-cache", str(place / "cache"), "-types", "jar", "bundle", "-retrieve", pattern]
     try:
-        ran = subprocess.run(
+        result = subprocess.run(
             [*command, *options],
             capture_output=True,
             text=True,
@@ -130,11 +130,12 @@ def _run_ivy(jars: list[Jar], place: Path) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"no answer within {_LIMIT_S:.0f} s"
-    return ran.stdout + ran.stderr
+    return result.stdout + result.stderr
 
 
 def _as_ivy(jars: Iterable[Jar]) -> str:
-    """Exactly these jars, also two versions of one, without what they depend on: the lists are complete."""
+    """The list for Ivy: exactly these jars, even two versions of one, without dependencies, because the list is
+    complete."""
     lines = (
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)} "
         'transitive="false"/>'

@@ -37,7 +37,7 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def remove_loaded_libraries(directory: Path) -> None:
-    """Those of executors that were killed, while the application runs on."""
+    """Remove the libraries of executors that were killed. The application may be running."""
     for library in (directory / LOCAL).glob(_LIBRARIES):
         with suppress(OSError):
             if time.time() - library.stat().st_mtime > _LOADED_S:

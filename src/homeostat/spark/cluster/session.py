@@ -77,7 +77,8 @@ def spark_conf(
         conf |= _steerable_executors(executors, executor_cores, executor_memory)
     if event_log is not None:
         event_log.mkdir(parents=True, exist_ok=True)
-        # In parts, so that the oldest can be deleted while the application runs. Of the codecs, our readers know zstd.
+        # The log is written in parts, so that the oldest can be deleted while the application runs. Of Spark's codecs,
+        # Homeostat can read zstd.
         conf |= {
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": event_log.resolve().as_uri(),

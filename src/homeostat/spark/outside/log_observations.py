@@ -130,8 +130,8 @@ class LogObserver:
         of_query, others = split_jobs(self._stages.of_batch(progress.run, progress.batch), self._stages.graph)
         runs = self._stages.stage_runs(of_query)
         has_rows = any(source.rows != 0 for source in progress.sources)
-        ran = [run.stage for run in runs]
-        names = query.names.assign(ran) if has_rows else query.names.find(ran)
+        stages = [run.stage for run in runs]
+        names = query.names.assign(stages) if has_rows else query.names.find(stages)
         by_component: dict[str, list[StageRun]] = {}
         for run in runs:
             if run.stage.id in names:

@@ -36,7 +36,8 @@ class LoggedFiles:
         self._executions: dict[int, _Execution] = {}
 
     def started(self, event: Event) -> None:
-        """The user may describe what a function does, so the execution of the whole batch says which batch it is."""
+        """Take the batch from the execution of the whole batch, because the user may describe the executions inside
+        it."""
         number = int(event["executionId"])
         whole = self._executions.get(int(event.get("rootExecutionId", number)))
         execution = _Execution(whole.description if whole else str(event.get("description") or ""))

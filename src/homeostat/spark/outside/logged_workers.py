@@ -48,7 +48,8 @@ class LoggedWorkers:
         self._update(str(manager["Executor ID"]), str(manager["Host"]), storage_bytes=storage_bytes)
 
     def task_ended(self, event: Event) -> None:
-        """With a task come the largest values while it ran, unless it was too short for a heartbeat."""
+        """Take the peak values of the executor while the task ran. They are missing if it was too short for a
+        heartbeat."""
         self._measure(str(event["Task Info"]["Executor ID"]), event.get("Task Executor Metrics") or {})
 
     def stage_metrics(self, event: Event) -> None:

@@ -116,9 +116,9 @@ class Recorder:
         )
 
     def _tasks_by_component(self, book: NameBook, batch: BatchKey) -> dict[str, RecordedTasks]:
-        ran = [self._stages[stage] for stage, key in self._batch_of.items() if key == batch and stage in self._tasks]
+        stages = [self._stages[stage] for stage, key in self._batch_of.items() if key == batch and stage in self._tasks]
         by_component: dict[str, list[_Task]] = {}
-        for stage, part in book.assign(ran).items():
+        for stage, part in book.assign(stages).items():
             by_component.setdefault(part.name, []).extend(self._tasks[stage])
         return {name: _columns(tasks) for name, tasks in by_component.items()}
 

@@ -1,7 +1,7 @@
 """Watches any running Spark application through its REST API and, if there is one, its event log.
 
-The REST API shows jobs, stages, tasks and executors, but no streaming progress: what arrives and waits at the sources
-is unknown. An event log adds the progress and the operators.
+The REST API shows jobs, stages, tasks and executors, but no streaming progress: the numbers of arriving and waiting
+rows are unknown. An event log adds the progress and the operators.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class RestQueries:
                 del self._runs[min(self._runs, key=lambda run: max(self._runs[run]))]
 
     def _progress(self, run: str) -> Iterator[Json]:
-        """Of the batches that have ended, newest first."""
+        """The progress of the batches that have ended, newest first."""
         batches: dict[int, list[Job]] = {}
         for job in self._runs[run].values():
             batches.setdefault(job.batch or 0, []).append(job)
@@ -251,7 +251,7 @@ class WatchedApplication:
 
 
 def _with_rows_of_the_scan(observation: Observation, topology: Topology | None) -> Observation:
-    """REST does not tell the rows of a batch, but its tasks tell how many they read."""
+    """REST does not report the rows of a batch, so they are added up over the tasks that read them."""
     if topology is None or not observation.flows or not math.isnan(observation.flows[0].rows):
         return observation
     sources = [part.name for part in topology.sources if part.name in observation.tasks]

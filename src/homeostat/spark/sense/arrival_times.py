@@ -14,13 +14,14 @@ KEPT = 1_800
 
 @dataclass(slots=True)
 class ArrivalTimes:
-    """One partition: moments in order, and where its end was then."""
+    """The end of one partition at known moments, in order of time."""
 
     moments_s: list[float] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
 
     def add(self, at_s: float, end: float) -> None:
-        """Take a moment, which may also be an earlier one. An end that went back begins a new history."""
+        """Add the end at a moment, which may be before the latest one. If the end has moved back, start a new
+        history."""
         place = bisect.bisect_left(self.moments_s, at_s)
         if place == len(self.moments_s) and self.ends and end < self.ends[-1]:
             self.moments_s.clear()
@@ -32,7 +33,7 @@ class ArrivalTimes:
         self.moments_s.insert(place, at_s)
         self.ends.insert(place, end)
         if len(self.moments_s) > KEPT:
-            # Every second of the older half: an old lag need not be known to the second.
+            # Keep every other entry of the older half: an old lag need not be known to the second.
             half = KEPT // 2
             self.moments_s[:half] = self.moments_s[:half:2]
             self.ends[:half] = self.ends[:half:2]
@@ -60,7 +61,7 @@ class ArrivalTimes:
         return self.moments_s[after - 1], self.moments_s[after]
 
     def end_at(self, at_s: float) -> float:
-        """Where the end was at a moment; NaN before the first one, and unchanged after the last one."""
+        """The end at a moment; NaN before the first known moment, and the latest known end after the last one."""
         place = bisect.bisect_right(self.moments_s, at_s)
         if place == 0:
             return NAN
@@ -71,7 +72,7 @@ class ArrivalTimes:
         return self.ends[place - 1] + share * (self.ends[place] - self.ends[place - 1])
 
     def rate_per_s(self, now_s: float, over_s: float) -> float:
-        """How fast the end has moved lately; NaN if it was seen at one moment only."""
+        """How fast the end has moved lately; NaN if only one moment is known."""
         begun_s = max(now_s - over_s, self.moments_s[0]) if self.moments_s else math.inf
         if not now_s > begun_s:
             return NAN

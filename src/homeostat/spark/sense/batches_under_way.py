@@ -1,4 +1,4 @@
-"""The batches that run now: since when, how far, and how many rows wait behind them."""
+"""The running batches: when they began, how far they are, and how many rows are waiting."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from homeostat.spark.sense.stage_reader import StageReader
 
 _YOUNG_S = 2.0  # a choice: most younger batches are about to end, and looking at one costs the driver requests
 
-# Runs that one look reads. With more, each has its turn later. A choice: with a look every second, that of 50 queries
-# comes within 5 s, and a look costs the driver a few dozen requests at most.
+# Runs that are read in one look. If there are more, they take turns. A choice: with a look every second, each of 50
+# queries is read every 5 s, and a look costs the driver a few dozen requests at most.
 _LOOKED_AT = 10
 
 
@@ -101,10 +101,10 @@ class BatchesUnderWay:
         if latest is None:
             return NAN
 
-        def seen(source: int, at_s: float) -> float:
+        def watched_end(source: int, at_s: float) -> float:
             return self._sources.end_at(run, source, at_s) if self._sources is not None else NAN
 
-        rows = arrived_rows(run.handle.sources, latest, self._clock(), seen)
+        rows = arrived_rows(run.handle.sources, latest, self._clock(), watched_end)
         shares = run.query.rows_per_offset
         return sum(
             (latest_row - source.end) * shares.get(index, usual_share(source))

@@ -16,8 +16,8 @@ _T = TypeVar("_T")
 class BoundedCalls:
     """Runs calls one after another in a separate thread, and waits for each at most as long as the caller allows.
 
-    A call cannot be ended. While one that took too long still runs, further ones fail at once, so that there is never
-    more than this one thread.
+    A call cannot be cancelled. While a call that took too long is still running, further calls fail at once, so that
+    there is never more than this one thread.
     """
 
     def __init__(self, name: str) -> None:

@@ -40,7 +40,7 @@ def space_of(path: Path) -> Space:
 
 
 class Disks:
-    """`paths` by what they are used for. Several on one disk count as one."""
+    """`paths` maps each use to a path. Several paths on one disk count once."""
 
     def __init__(
         self,

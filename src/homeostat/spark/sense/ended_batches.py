@@ -31,8 +31,8 @@ BalanceReader = Callable[[str, Topology | None, Mapping[str, TaskSample]], Balan
 
 # The shortest span of an observation. Spark's clock has a resolution of a millisecond.
 _LEAST_SPAN_S = 0.001
-# How much the newest batch says about the share of offsets that are rows: more follows faster, less is steadier. A
-# choice.
+# The weight of the newest batch in the average share of offsets that are rows. A choice: more follows changes faster,
+# less is steadier.
 _NEW_SHARE = 0.3
 
 
@@ -212,10 +212,10 @@ class EndedBatches:
     def _arrivals(self, run: QueryRun, progress: Progress) -> Arrivals:
         """What had arrived when the batch ended, if the source can tell; otherwise what Spark saw when it began."""
 
-        def seen(source: int, at_s: float) -> float:
+        def watched_end(source: int, at_s: float) -> float:
             return self._sources.end_at(run, source, at_s) if self._sources is not None else NAN
 
-        rows = arrived_rows(run.handle.sources, progress, progress.ended_s, seen)
+        rows = arrived_rows(run.handle.sources, progress, progress.ended_s, watched_end)
         return Arrivals(progress.ended_s, rows) if all(row == row for row in rows) else arrivals(progress)
 
     def _states(self, progress: Progress, workers: int) -> dict[str, StateSample]:

@@ -12,7 +12,8 @@ _FETCH_FAILED = re.compile(r"FetchFailed\(BlockManagerId\(([^,]+), ([^,]+),")
 
 
 def short_reason(text: str) -> str:
-    """The class and the first line of its message. For an error in Python code, that of Python and not of the JVM."""
+    """The class of the error and the first line of its message. For an error in Python code, this is the Python error,
+    not that of the JVM."""
     if match := _FETCH_FAILED.match(text):
         return fetch_failed(match[1], match[2])
     return _python_error(text) or _shortened(text)

@@ -1,7 +1,8 @@
-"""One file source of a query: the files that wait, their bytes, and since when, from its directory and its log.
+"""One file source of a query: the waiting files, their bytes and their age, from its directory and its log.
 
-Spark reports how many files a batch took, and not what waits. Homeostat lists the directory itself, and reads in the
-checkpoint which files the batches have taken. Bytes take the place of offsets; rows are estimated from rows per byte.
+Spark reports how many files a batch took, but not how many are waiting. Homeostat lists the directory itself, and reads
+in the checkpoint which files the batches have taken. Bytes take the place of offsets; rows are estimated from rows per
+byte.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FORMATS = ("binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
 _LISTING_SHARE = 0.05
 # More files than this are not watched: their names would take much of the driver's memory. A choice.
 MOST_FILES = 200_000
-# The arrival over these seconds: files come in bursts. A choice.
+# The arrival rate is measured over these seconds, because files come in bursts. A choice.
 _RATE_OVER_S = 60.0
 _COMPACT = ".compact"
 
@@ -49,7 +50,7 @@ class FileSource:
         self._ends = ArrivalTimes()
         self._read_bytes, self._total_bytes = 0.0, 0.0
         self._next_s = 0.0
-        self._lock = threading.Lock()  # a batch that ends asks while the directory is listed
+        self._lock = threading.Lock()  # the end of a batch reads the values while the directory is being listed
         self.latest: SourceSample | None = None
 
     def look(self, offset: Any, rows_per_offset: float) -> SourceSample:
@@ -81,7 +82,7 @@ class FileSource:
             return self._ends.end_at(at_s)
 
     def position(self, offset: Any) -> float:
-        """How many bytes the files have that were read up to an offset; NaN if it is none of a file source."""
+        """The bytes of all files that were read up to an offset; NaN if it is not the offset of a file source."""
         with self._lock:
             self._take(offset)
             return self._read_bytes if self._read_entry >= 0 else NAN
@@ -140,7 +141,7 @@ def _files(root: Path | None) -> Iterator[tuple[str, float, float]]:
 
 
 def _logged(log: Path, after: int, last: int) -> Iterator[str]:
-    """The files of the entries after one and up to another. A compact entry has those of all entries before it."""
+    """The files of the entries later than `after`, up to `last`. A compact entry has those of all entries before it."""
     numbers = range(after + 1, last + 1)
     compacts = [number for number in numbers if (log / f"{number}{_COMPACT}").is_file()]
     begin = compacts[-1] if compacts else after + 1

@@ -12,7 +12,7 @@ _LEAST_SPAN_S, _LONGEST_SPAN_S = 20.0, 60.0
 
 
 class GcShare:
-    """Takes the sum so far at moments of one clock."""
+    """Takes the total so far, with times of one clock."""
 
     def __init__(self) -> None:
         self._sums: deque[tuple[float, float]] = deque()
@@ -27,7 +27,7 @@ class GcShare:
             self._sums.popleft()
 
     def seconds_of(self, batch_s: float) -> float:
-        """The time of garbage collection in a batch of so many seconds; NaN if too little is known."""
+        """The time of garbage collection in a batch of this length; NaN if too little is known."""
         if not self._sums or self._sums[-1][0] - self._sums[0][0] < _LEAST_SPAN_S:
             return NAN
         (began_s, before_s), (ended_s, after_s) = self._sums[0], self._sums[-1]

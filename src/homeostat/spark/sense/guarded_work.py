@@ -32,7 +32,8 @@ class GuardedWork:
         return False
 
     def note(self, where: str, remark: str) -> None:
-        """Report something that people should know, although nothing failed. Again only after a minute without it."""
+        """Report something that people should know, although nothing failed. It is repeated only after a minute without
+        it."""
         self._report(where, "", remark, harmless=True)
 
     def _report(self, where: str, kind: str, error: str, *, harmless: bool = False) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from homeostat.core.observation import HostSample
 
-# Reading 150 processes takes 10 ms (measured). So often, it takes a thousandth of the time. A choice.
+# Reading 150 processes takes 10 ms (measured). At this interval, that is a thousandth of the time. A choice.
 EVERY_S = 10.0
 _PROC = Path("/proc")
 
@@ -99,7 +99,8 @@ class HostLoad:
         return HostSample(self._host, float(cpu.cores), busy, max(0.0, busy - used / total))
 
     def _own_ticks(self) -> dict[tuple[int, int], int]:
-        """The CPU time of each root with all that it started. A process id can be used again, but not its beginning."""
+        """The CPU time of each root with all that it started. The system reuses process ids, so the keys also have the
+        start time."""
         processes = {process.pid: process for process in read_processes(self._proc)}
         present = {(each.pid, each.began) for each in processes.values()}
         self._executors = {key: is_mine for key, is_mine in self._executors.items() if key in present}

@@ -47,8 +47,8 @@ class JobBook:
             self._list()
 
     def of_batch(self, run: str, batch: int, span: tuple[float, float] = NO_SPAN) -> list[Job]:
-        """Those whose description names the batch. Those of the run that name none, because the user described them,
-        belong to it if they were submitted within `span`, by the driver's clock."""
+        """The jobs whose description names the batch. A job with a description by the user names no batch. It belongs
+        to the batch if it was submitted within `span`, by the driver's clock."""
         with self._lock:
             return [
                 job
@@ -118,6 +118,6 @@ def _settled_attempts(
             status.stage_with_tasks(number) if whole else [(attempt, TaskList()) for attempt in status.stage(number)]
         )
         if not any(attempt.open for attempt, _ in attempts) or time.monotonic() > deadline:
-            ran = [(attempt, tasks) for attempt, tasks in attempts if attempt.ran]
-            return ran if whole else [(attempt, read_attempt(status, attempt)) for attempt, _ in ran]
+            attempts = [(attempt, tasks) for attempt, tasks in attempts if attempt.ran]
+            return attempts if whole else [(attempt, read_attempt(status, attempt)) for attempt, _ in attempts]
         time.sleep(_SETTLE_POLL_S)

@@ -35,7 +35,7 @@ class TopicState:
     """The partitions of the topics, with or without a leader, and the topics that do not exist."""
 
     leaders: Mapping[Place, bool] = field(default_factory=dict)
-    gone: tuple[str, ...] = ()
+    missing_topics: tuple[str, ...] = ()
 
 
 def client_settings(source: SourceOptions) -> dict[str, str]:
@@ -79,13 +79,13 @@ class KafkaClient:
         self._admin = AdminClient(settings, logger=quiet)
         self.servers = source.option("kafka.bootstrap.servers")
         self._isolation = source.option("kafka.isolation.level")
-        self._wanted = _topics(source)
+        self._topic_names = _topics(source)
 
     def topics(self) -> TopicState:
         """The topics that the source subscribes to, as they are now."""
         from confluent_kafka import TopicCollection
 
-        names = self._wanted if isinstance(self._wanted, tuple) else self._matching(self._wanted)
+        names = self._topic_names if isinstance(self._topic_names, tuple) else self._matching(self._topic_names)
         if not names:
             return TopicState()
         leaders: dict[Place, bool] = {}

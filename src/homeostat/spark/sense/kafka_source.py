@@ -1,4 +1,4 @@
-"""One Kafka source of a query: what its brokers say, look after look, as samples."""
+"""One Kafka source of a query: the answers of its brokers over time, as samples."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from homeostat.spark.sense.kafka_client import KafkaClient, Place, TopicState
 
 # Topics, their leaders and settings change rarely; offsets all the time. Choices.
 TOPICS_EVERY_S, SETTINGS_EVERY_S = 5.0, 60.0
-# The arrival over these seconds: shorter follows bursts, longer is steadier. A choice.
+# The arrival rate is measured over these seconds: shorter follows bursts, longer is steadier. A choice.
 RATE_OVER_S = 10.0
-# When a backlog was there before the watch began, its age is looked for at these times, the nearest first.
+# If a backlog is older than the watch, Homeostat searches for its age at these times, the latest first.
 _AGES_S = (
     1.0,
     5.0,
@@ -34,12 +34,12 @@ _AGES_S = (
 )
 # The age of the oldest unread row is looked up again until it is known to within this share. A choice.
 _AGE_ERROR = 0.1
-_SURE_S = 2.0  # looks are a second apart, so that nothing better can be had
+_SURE_S = 2.0  # looks are a second apart, so the age cannot be known more precisely
 
 
 # Deletion moves in steps, one segment at a time: its pace is measured over minutes. A choice.
 KEPT_OVER_S = 600.0
-# Steps of deletion that make a pace. A choice: one is none.
+# The steps of deletion from which a pace is measured. A choice: one step has no pace.
 _LEAST_STEPS = 2
 
 
@@ -75,7 +75,7 @@ class KafkaSource:
         self._topics, self._topics_s = TopicState(), -math.inf
         self._kept_s, self._settings_s = NAN, -math.inf
         self._answered_s = now_s()
-        self._lock = threading.Lock()  # of the partitions, which batches that end read meanwhile
+        self._lock = threading.Lock()  # guards the partitions, which the end of a batch reads from another thread
         self.latest: SourceSample | None = None
 
     def look(self, offset: Any, rows_per_offset: float) -> SourceSample:
@@ -88,7 +88,7 @@ class KafkaSource:
         return self.latest
 
     def end_at(self, at_s: float) -> float:
-        """The sum of the ends of all partitions at a moment; NaN if it is not known of one."""
+        """The sum of the ends of all partitions at a moment; NaN if one of them is unknown."""
         with self._lock:
             if not self._partitions or at_s > self._answered_s + RATE_OVER_S:
                 return NAN
@@ -115,8 +115,8 @@ class KafkaSource:
             self._kept_s = self._kept()
         partitions = tuple(self._sample(place, read, firsts, now_s) for place in sorted(self._topics.leaders))
         listed = {topic for topic, _ in self._topics.leaders}
-        # A pattern does not name the topic that it no longer finds, but it was read.
-        gone = {*self._topics.gone, *(topic for topic, _ in read if topic not in listed)}
+        # A pattern does not name the topics that no longer exist, but earlier batches have read them.
+        missing_topics = {*self._topics.missing_topics, *(topic for topic, _ in read if topic not in listed)}
         overtaken_s = min((partition.overtaken_s(now_s) for partition in self._partitions.values()), default=math.inf)
         return SourceSample(
             self.query,
@@ -124,7 +124,7 @@ class KafkaSource:
             now_s,
             partitions,
             rows_per_offset,
-            gone=tuple(sorted(gone)),
+            missing_topics=tuple(sorted(missing_topics)),
             keep_s=self._kept_s,
             overtaken_s=overtaken_s if math.isfinite(overtaken_s) else NAN,
         )
@@ -163,7 +163,7 @@ class KafkaSource:
         )
 
     def _look_back(self, read: Mapping[Place, float], firsts: Mapping[Place, float], now_s: float) -> None:
-        """Ask since when the oldest unread rows have been there, one question for each partition and look."""
+        """Ask when the oldest unread rows arrived, with one request for each partition and look."""
         moments_s: dict[Place, float] = {}
         for place, partition in self._partitions.items():
             times, offset = partition.ends, max(read.get(place, NAN), firsts.get(place, NAN))
@@ -185,7 +185,7 @@ class KafkaSource:
     def _kept(self) -> float:
         try:
             return self._ask.kept_s({topic for topic, _ in self._topics.leaders})
-        except Exception:  # describing a topic is a right of its own, which a reader need not have
+        except Exception:  # describing a topic needs a permission of its own, which a reader may lack
             return NAN
 
     def _forget(self, places: set[Place]) -> None:
@@ -194,7 +194,7 @@ class KafkaSource:
 
 
 def read_offsets(offset: Any) -> dict[Place, float]:
-    """Where Spark's offset of a Kafka source is in each partition; empty if it is none.
+    """Spark's offset of a Kafka source, by partition; empty if it is the offset of another source.
 
     >>> read_offsets({"orders": {"0": 7}})
     {('orders', 0): 7.0}

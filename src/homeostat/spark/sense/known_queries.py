@@ -19,7 +19,7 @@ _ENDED_RUNS_KEPT = 100
 
 @dataclass
 class KnownQuery:
-    """What outlives a restart of a query: the names of its stages, and how many rows had arrived when.
+    """What outlives a restart of a query: the names of its stages, and how many rows had arrived at which time.
 
     `rows_per_offset` is by the number of the source, for those whose offsets are not all rows.
     """

@@ -10,7 +10,8 @@ from homeostat.spark.sense.plan_graph import StageGraph
 from homeostat.spark.sense.rest_answers import Job
 
 _STREAMING_SCAN = "MicroBatchScan"
-# Of more jobs the longest are listed: an observation stays small, whatever a function does in a loop. A choice.
+# If there are more jobs, only the longest are listed, so that an observation stays small even if a function starts jobs
+# in a loop. A choice.
 MOST_JOBS = 50
 
 
@@ -42,7 +43,8 @@ def split_jobs(jobs: Sequence[Job], graph_of: Callable[[int], StageGraph | None]
 
 
 def job_spans(jobs: Sequence[Job], batch_began_s: float) -> tuple[JobSpan, ...]:
-    """In the order in which they began; of too many the longest. Both moments are by the driver's clock."""
+    """The jobs in the order in which they began; if there are too many, the longest. All times are by the driver's
+    clock."""
     longest = sorted(jobs, key=lambda job: job.submitted_s - job.ended_s)[:MOST_JOBS]
     return tuple(
         JobSpan(job.submitted_s - batch_began_s, job.ended_s - batch_began_s, job.name)

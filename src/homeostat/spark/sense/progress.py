@@ -122,7 +122,7 @@ def arrivals(progress: Progress) -> Arrivals:
     return Arrivals(progress.started_s, tuple(source.latest for source in progress.sources))
 
 
-def _nothing_seen(source: int, at_s: float) -> float:
+def _not_watched(source: int, at_s: float) -> float:
     return NAN
 
 
@@ -130,18 +130,18 @@ def arrived_rows(
     sources: Sequence[SourceOptions],
     progress: Progress,
     at_s: float,
-    seen: Callable[[int, float], float] = _nothing_seen,
+    watched_end: Callable[[int, float], float] = _not_watched,
 ) -> tuple[float, ...]:
     """Rows that had arrived at each source at `at_s`, some time after the batch began; NaN if only Spark knows.
 
-    `seen` returns the arrivals that were observed at a source (by its number) at a given time, if it was asked.
+    `watched_end` returns the arrivals that were observed at a source (by its number) at a given time, if it was asked.
     """
     if len(sources) != len(progress.sources):
         return (NAN,) * len(progress.sources)
     rows = []
     for index, (source, end) in enumerate(zip(sources, progress.sources, strict=True)):
         computed = latest_row(source, SourcePosition(end.offset, end.latest, progress.started_s), at_s)
-        rows.append(seen(index, at_s) if math.isnan(computed) else computed)
+        rows.append(watched_end(index, at_s) if math.isnan(computed) else computed)
     return tuple(rows)
 
 

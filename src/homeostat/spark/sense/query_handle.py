@@ -65,7 +65,7 @@ def handle_of(query: StreamingQuery, name: str, trigger_s: float, steps: Declare
 def _checkpoint(query: StreamingQuery) -> str:
     try:
         return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
-    except Exception:  # a private interface of Spark: without it the files that wait are not known
+    except Exception:  # a private interface of Spark: without it the waiting files are unknown
         return ""
 
 

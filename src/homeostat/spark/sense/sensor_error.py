@@ -5,7 +5,7 @@ from __future__ import annotations
 from homeostat.core.errors import HomeostatError
 
 LATE = "late"
-HUNG = "hung"  # an earlier question is still without an answer, so this one was not asked
+HUNG = "hung"  # an earlier request is still unanswered, so this one was not sent
 
 
 class SensorError(HomeostatError):

@@ -1,7 +1,7 @@
 """One adapter for each source format: the names of its options, and how many rows have arrived at it.
 
-A package that brings its own source registers an adapter for it. A format without one can be read all the same: its
-knobs are then left out, and what arrives is known only once per batch.
+A package that brings its own source registers an adapter for it. A format without an adapter works as well: its knobs
+are then left out, and arrivals are known only once per batch.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def row_number(description: str, offset: Any) -> float:
     """How many rows come before an offset; NaN if the offset does not count rows.
 
     A number counts rows, except for the `rate` source, where it counts seconds. Offsets of file sources and tables
-    count files and versions, so they do not say.
+    count files and versions, not rows.
     """
     if rate := _RATE.match(description):
         return offset * float(rate.group(1)) if is_number(offset) else NAN
@@ -70,5 +70,5 @@ def _sum_over_partitions(topics: Sequence[Any]) -> float:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a JSON value is a finite number; JSON's true and false are none."""
+    """Whether a JSON value is a finite number; JSON's true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

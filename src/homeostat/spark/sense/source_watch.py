@@ -1,4 +1,4 @@
-"""Asks the sources of running queries, also during a batch, how much waits there. It never makes a query wait."""
+"""Asks the sources of running queries, also during a batch, how many rows are waiting. It never delays a query."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class SourceWatch:
             sample = source.look(self._read_to(run, index), run.query.rows_per_offset.get(index, usual))
         except TooManyFilesError as error:
             self._guard.note("files", f"the number of waiting rows is unknown: {error}")
-            self._known(run)[index] = None
+            self._watched_sources(run)[index] = None
             return
         self._note_growth(sample)
         self._emit(SourceSeen(sample))
 
     def positioned(self, run: QueryRun, progress: Progress) -> Progress:
         """The same progress, with the bytes that were read where Spark reports only how many files."""
-        sources = self._known(run)
+        sources = self._watched_sources(run)
         before = run.query.latest
         parts = list(progress.sources)
         for index, (part, source) in enumerate(zip(parts, sources, strict=False)):
@@ -90,7 +90,7 @@ class SourceWatch:
 
     def samples(self, run: QueryRun) -> tuple[SourceSample, ...]:
         """The last reports of the sources of a run."""
-        sources = self._known(run)
+        sources = self._watched_sources(run)
         return tuple(source.latest for source in sources if source is not None and source.latest is not None)
 
     def silent(self, query: str) -> str:
@@ -106,18 +106,18 @@ class SourceWatch:
 
     def end_at(self, run: QueryRun, index: int, at_s: float) -> float:
         """The number of offsets up to the end of a source at a given time; NaN if only Spark knows it."""
-        sources = self._known(run)
+        sources = self._watched_sources(run)
         source = sources[index] if index < len(sources) else None
         return NAN if source is None else source.end_at(at_s)
 
-    def _known(self, run: QueryRun) -> list[Source | None]:
+    def _watched_sources(self, run: QueryRun) -> list[Source | None]:
         with self._lock:
             watched = self._watched.get(run.handle.name)
         return watched.sources if watched is not None and watched.options == run.handle.sources else []
 
     def _sources(self, run: QueryRun) -> list[Source | None]:
-        """They outlive a restart of the query, with all that they know."""
-        sources = self._known(run)
+        """The sources of a run. They are kept when the query restarts, with all that they know."""
+        sources = self._watched_sources(run)
         if not sources and run.handle.sources:
             sources = [self._source(run, index, options) for index, options in enumerate(run.handle.sources)]
             with self._lock:

@@ -25,7 +25,7 @@ from homeostat.spark.sense.declared_steps import NO_STEPS, DeclaredSteps, combin
 from homeostat.spark.sense.plan_graph import Exchange, StageGraph
 
 _SCOPES_KEPT = 200  # a choice: the exchanges of many recent batches; an older scope does not come back
-_CURIOUS_BATCHES = 20  # a choice: exchanges that no plan of so many batches has shown belong to jobs of the sink
+_CURIOUS_BATCHES = 20  # a choice: exchanges that no plan of this many batches has shown belong to jobs of the sink
 _WORD = re.compile(r"[A-Za-z]+")
 # Adaptive execution adds and removes these from batch to batch.
 _ADAPTIVE = ("AQEShuffleRead", "CustomShuffleReader", "ShuffleQueryStage", "ResultQueryStage", "AdaptiveSparkPlan")

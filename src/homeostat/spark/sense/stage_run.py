@@ -38,8 +38,8 @@ class StageRun:
 def stage_run(
     stage: RanStage, partitions: int, lists: Sequence[TaskList], began_s: float, ended_s: float, most_tasks: int
 ) -> StageRun:
-    """From the tasks of each attempt at the stage. A later attempt at a stage numbers only the tasks that it has, so
-    then the partitions count."""
+    """From the tasks of each attempt at the stage. A later attempt numbers only the tasks that it runs, so tasks are
+    then told apart by their partitions."""
     retried = len(lists) > 1
     attempts: Counter[int] = Counter()
     tasks: dict[int, Task] = {}

@@ -9,7 +9,7 @@ from homeostat.spark.sense.rest_answers import Executor, Job, StageAttempt
 from homeostat.spark.sense.task_answers import TaskList
 
 _T = TypeVar("_T")
-# The answers have the same form on every way, so both are bound in the same way.
+# Every source gives answers of the same form, so the same limits apply to all of them.
 FIRST_TIMEOUT_S = 15.0  # measured: Spark's UI can take over 4 s for its first answer
 TIMEOUT_S = 3.0  # a choice: a slow answer is as good as none, since the next batch comes soon
 # A choice: several times the answer about a stage with as many tasks as are read at once, or about 10,000 executors.
@@ -35,7 +35,7 @@ class StatusSource(Protocol):
         """All jobs that Spark still remembers, oldest first. The answer can be long: prefer `job`."""
 
     def job(self, number: int) -> Job | None:
-        """None if Spark does not know the job, yet or any more."""
+        """None if Spark does not know the job yet, or has forgotten it."""
 
     def stage(self, number: int) -> list[StageAttempt]:
         """Its attempts, oldest first. Empty if Spark does not know the stage."""
@@ -50,7 +50,7 @@ class StatusSource(Protocol):
         """The number of the newest execution of a plan; -1 if there was none."""
 
     def sql(self, number: int, read: Callable[[Any], _T]) -> _T | None:
-        """One execution of a plan with its metrics; None if Spark does not know it, yet or any more."""
+        """One execution of a plan with its metrics; None if Spark does not know it yet, or has forgotten it."""
 
 
 def read_each(read: Callable[[Any], _T]) -> Callable[[Any], list[_T]]:

@@ -136,8 +136,8 @@ class _DriverJvm:
         return json.loads(text)
 
     def job(self, number: int) -> Any:
-        """Spark's tracker says whether there is one. The store throws, which costs ten more calls, and the next job is
-        looked for all the time."""
+        """Spark's tracker knows whether the job exists. Asking the store for a missing job throws an exception, which
+        costs ten more calls, and Homeostat keeps asking for the next job."""
         is_there = self.context.statusTracker().getJobInfo(number).isDefined()
         return self.json(self.store.job(number)) if is_there else None
 
@@ -149,7 +149,7 @@ class _DriverJvm:
         return int(last.get().executionId()) if last.isDefined() else -1
 
     def sql(self, number: int) -> Any:
-        """In the form of the REST API, which Spark puts together outside the store."""
+        """In the form of the REST API, which Spark assembles outside the store."""
         option = self._plans.execution(number)
         if not option.isDefined():
             return None
@@ -168,7 +168,7 @@ class _DriverJvm:
 
 
 def _java_class(error: BaseException) -> str:
-    """The class of the exception that a call threw in the JVM; empty if it did not come so far."""
+    """The class of the exception that a call threw in the JVM; empty if the error came from elsewhere."""
     thrown: Any = getattr(error, "java_exception", None)
     try:
         return str(thrown.getClass().getName()) if thrown is not None else ""

@@ -14,7 +14,7 @@ from homeostat.spark.sense.task_answers import TaskCost
 
 _COSTS = tuple(each.name for each in fields(TaskCost))
 _costs_of = attrgetter(*_COSTS)
-# Of several runs the larger value counts: they used the memory one after the other.
+# For several runs, the larger value counts: they used the memory one after the other.
 _LARGEST = frozenset({"peak_memory_bytes", "locality"})
 
 

@@ -11,13 +11,14 @@ from homeostat.spark.sense.task_answers import TaskList
 WHOLE_TASKS = 2_000
 # The tasks in a page. A choice: an answer of 2 MB, well within the time limit of a request.
 PAGE_TASKS = 1_000
-# The tasks that are read of one attempt. Of more there is a sample: it takes 20 requests and 10 MB, whatever the stage
-# has. A choice: about 2 s for the driver, once for each batch of such a stage, which itself takes minutes.
+# The most tasks that are read of one attempt. A larger attempt is sampled: this takes 20 requests and 10 MB, however
+# many tasks it has. A choice: about 2 s for the driver, once for each batch of such a stage, which itself takes
+# minutes.
 MOST_TASKS = 20_000
 
 
 def read_attempt(status: StatusSource, attempt: StageAttempt) -> TaskList:
-    """The tasks of an attempt; of too many, pages that are spread evenly over them."""
+    """The tasks of an attempt; if there are too many, pages that are spread evenly over them."""
     tasks = TaskList()
     for offset in _offsets(attempt.tasks):
         count, page = status.tasks(attempt.id, attempt.attempt, offset, PAGE_TASKS)
