@@ -180,7 +180,14 @@ def test_check_refuses_parts_that_cannot_be_had(text: str, line: str, parts: Pat
 
 
 ENTRIES = config.entries()
-WANTED = {"throughput": "5 k/s", "lag": "1 min", "latency": "2 s", "cost_limit": 40, "model_error": "30 %"}
+WANTED = {
+    "throughput": "5 k/s",
+    "lag": "1 min",
+    "catch_up": "5 min",
+    "latency": "2 s",
+    "cost_limit": 40,
+    "model_error": "30 %",
+}
 
 
 def complete_file() -> Iterator[str]:

@@ -52,6 +52,9 @@ class ObjectiveSettings(Table):
 
     throughput: PositiveRate | None = Field(default=None, description="process at least this rate, or all that arrives")
     lag: PositiveDuration | None = Field(default=None, description="stay at most this far behind the source")
+    catch_up: PositiveDuration | None = Field(
+        default=None, description="when rows wait, catch up within this time; overrides `catch_up` of `[loop]`"
+    )
     latency: PositiveDuration | None = Field(
         default=None, description="commit 95 % of the rows within this time after they arrive"
     )
@@ -333,7 +336,7 @@ def _read(sources: _Sources) -> Config:
 
 
 def _objective(table: ObjectiveSettings) -> Objective:
-    return Objective(table.throughput, table.lag, table.latency, table.cost_limit, table.model_error)
+    return Objective(table.throughput, table.lag, table.latency, table.cost_limit, table.model_error, table.catch_up)
 
 
 def contradictions(policy: str, objective: Objective) -> Iterator[Problem]:

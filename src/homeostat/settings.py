@@ -71,7 +71,9 @@ class LoopSettings(Table):
     patience: Duration = Field(
         default=300.0, description="how long to gather evidence before the cheapest reversible action is tried"
     )
-    catch_up: PositiveDuration = Field(default=600.0, description="time in which a backlog should be processed")
+    catch_up: PositiveDuration = Field(
+        default=600.0, description="time in which a backlog should be processed, if the objective has no `catch_up`"
+    )
 
 
 class PlanningSettings(Table):

@@ -163,6 +163,7 @@ WorkloadTable = Annotated[
 class ObjectiveTable(Table):
     throughput_per_s: PositiveRate = optional("throughput")
     lag_s: PositiveDuration = optional("lag")
+    catch_up_s: PositiveDuration = optional("catch_up")
     latency_p95_s: PositiveDuration = optional("latency")
     cost_limit: Factor = optional()
     model_error: PositiveError = optional()
