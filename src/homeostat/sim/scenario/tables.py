@@ -73,6 +73,7 @@ class MicrobatchTable(Table):
     combine_overhead: Annotated[Share, Field(lt=1)] = optional()
     changelog_commit: Share = optional()
     async_progress: bool = optional()
+    live_limits: bool = optional()
 
 
 class ComponentTable(Table):
