@@ -34,6 +34,7 @@ SAMPLES = {
     "log.largest": '"1 GB"',
     "files.event_logs": '"100 MB"',
     "files.driver_log": '"10 MB"',
+    "kafka.publish_group": '"homeostat-{query}"',
     "guards.largest_change": "3",
     "guards.largest_shrink": "1.5",
     "guards.most_replaced": '"25 %"',

@@ -310,7 +310,7 @@ def test_a_default_is_shown_as_it_would_be_written(entry: Entry) -> None:
         read = settings.read({section: {key: entry.default}})
         expected = default if isinstance(default, str) else pytest.approx(default, rel=1e-12)
         assert getattr(getattr(read, section), key) == expected
-    elif section in ("log", "files"):
+    elif section in ("log", "files", "kafka"):
         loaded = config.load(None, {}, {section: {key: entry.default}})
         assert getattr(getattr(loaded, section), key) == default
     else:

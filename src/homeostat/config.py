@@ -23,7 +23,7 @@ from homeostat.core.guards import CostLimit
 from homeostat.core.loop_state import Mode
 from homeostat.core.objective import Objective
 from homeostat.policies import dotted_paths, registry
-from homeostat.settings import FileLimits, LogSettings, PluginSettings, Settings
+from homeostat.settings import FileLimits, KafkaSettings, LogSettings, PluginSettings, Settings
 from homeostat.strict import toml_problems, units
 from homeostat.strict.toml_lines import KeyPath
 from homeostat.strict.toml_reading import (
@@ -85,6 +85,7 @@ class FileSettings(Settings):
     objective: ObjectiveSettings = ObjectiveSettings()
     log: LogSettings = LogSettings()
     files: FileLimits = FileLimits()
+    kafka: KafkaSettings = KafkaSettings()
 
     @field_validator("policy")
     @classmethod
@@ -166,6 +167,7 @@ class Config:
     values: Mapping[str, Value]
     log: LogSettings = LogSettings()
     files: FileLimits = FileLimits()
+    kafka: KafkaSettings = KafkaSettings()
 
     @property
     def sections(self) -> dict[str, dict[str, object]]:
@@ -332,6 +334,7 @@ def _read(sources: _Sources) -> Config:
         values={entry.key: sources.value(entry) for entry in entries()},
         log=table.log,
         files=table.files,
+        kafka=table.kafka,
     )
 
 

@@ -215,6 +215,16 @@ class FileLimits(Table):
     )
 
 
+class KafkaSettings(Table):
+    """What other tools see of a query that reads Kafka."""
+
+    publish_group: str = Field(
+        default="",
+        description="consumer group for which Homeostat commits the offsets that batches end at, so that other tools "
+        "see the lag; `{query}` stands for the name of the query. The group must not have members. None by default",
+    )
+
+
 class PluginSettings(Table):
     """Your own parts, each named by its dotted path: `package.module:name`."""
 

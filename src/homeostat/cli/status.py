@@ -13,6 +13,7 @@ import typer
 
 from homeostat.cli.applications import application_directory
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table, visible
+from homeostat.core.wording import rows_waiting
 from homeostat.strict.units import format_size
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def batch_line(batch: BatchContent) -> str:
     left_out = f", {batch.tasks_left_out:,} tasks not read" if batch.tasks_left_out else ""
     return (
         f"{_count_text(rate)} rows/s, {_count_text(batch.arrival_per_s)} rows/s arrive, "
-        f"{_count_text(batch.pending_rows)} rows wait, took {batch.seconds:.1f} s of "
+        f"{rows_waiting(batch.pending_rows, batch.pending_at_most)}, took {batch.seconds:.1f} s of "
         f"{batch.trigger_s:g} s, {batch.workers} executors{left_out}"
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from homeostat.core.configuration import EXECUTORS_KNOB, Configuration, Patch
+from homeostat.core.observation import NAN
 from homeostat.core.record_json import JSON
 from homeostat.core.view import View
 from homeostat.core.wording import moment, whole
@@ -23,11 +24,12 @@ _DATE_FROM_S = 43_200.0
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """`rows` wait at `at_s`, and `arrival_per_s` more arrive."""
+    """`rows` wait at `at_s`, and `arrival_per_s` more arrive. With `at_most`, `rows` is an estimate."""
 
     at_s: float
     rows: float
     arrival_per_s: float
+    at_most: float = NAN
 
 
 @dataclass(frozen=True, slots=True)

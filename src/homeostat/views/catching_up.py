@@ -8,7 +8,7 @@ from homeostat.core.configuration import Configuration, Patch
 from homeostat.core.errors import StoreError
 from homeostat.core.observation import NAN
 from homeostat.core.records import BATCH, BatchContent, with_content
-from homeostat.core.wording import whole
+from homeostat.core.wording import rows_waiting
 from homeostat.models.batch_model import RECENT
 from homeostat.models.caught_up import Backlog, CatchUp, when_caught_up
 from homeostat.models.model_json import MODEL_KEY, from_json
@@ -35,10 +35,14 @@ def catching_up(store: Store, run: str) -> CatchUp | None:
     record, newest = contents[-1]
     arrivals = np.array([batch.arrival_per_s for _, batch in contents])
     known = arrivals[np.isfinite(arrivals)]
-    backlog = Backlog(record.at_s, newest.pending_rows, float(known.mean()) if len(known) else NAN)
+    backlog = Backlog(
+        record.at_s, newest.pending_rows, float(known.mean()) if len(known) else NAN, newest.pending_at_most
+    )
     return when_caught_up(model, backlog, now, ordered=now.patched(change) if change else None)
 
 
 def catching_up_sentence(catch_up: CatchUp | None) -> str:
     """`12,400 rows wait: caught up at 14:51:40 with 4 executors, at 14:32:10 with 6`; empty if there is no backlog."""
-    return "" if catch_up is None else f"{whole(catch_up.backlog.rows)} rows wait: {catch_up.sentence}"
+    if catch_up is None:
+        return ""
+    return f"{rows_waiting(catch_up.backlog.rows, catch_up.backlog.at_most)}: {catch_up.sentence}"

@@ -26,6 +26,7 @@ from homeostat.core.records import (
     Record,
     with_content,
 )
+from homeostat.core.wording import rows_waiting
 from homeostat.models.caught_up import CatchUp
 from homeostat.runtime.announcement import is_running, read_announcement
 from homeostat.runtime.launch import CAPABILITIES, KNOBS, read_json
@@ -165,7 +166,8 @@ def _health(batch: BatchContent | None, newest_s: float | None, now_s: float) ->
     if now_s - newest_s > SILENT_S + SILENT_BATCHES * longest_s:
         return UNKNOWN, f"no new records for {now_s - newest_s:.0f} s"
     if behind(batch.pending_rows, batch.arrival_per_s, period_s(batch)):
-        return BEHIND, f"{batch.pending_rows:,.0f} rows wait, more than arrive in two trigger intervals"
+        waiting = rows_waiting(batch.pending_rows, batch.pending_at_most)
+        return BEHIND, f"{waiting}, more than arrive in two trigger intervals"
     return HEALTHY, ""
 
 
