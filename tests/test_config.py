@@ -22,6 +22,7 @@ SAMPLES = {
     "store": '"other.sqlite"',
     "objective.throughput": '"5 k/s"',
     "objective.lag": '"30 s"',
+    "objective.catch_up": '"10 min"',
     "objective.latency": '"2 s"',
     "objective.cost_limit": "12.5",
     "objective.model_error": '"150 %"',
@@ -33,6 +34,7 @@ SAMPLES = {
     "log.largest": '"1 GB"',
     "files.event_logs": '"100 MB"',
     "files.driver_log": '"10 MB"',
+    "kafka.publish_group": '"homeostat-{query}"',
     "guards.largest_change": "3",
     "guards.largest_shrink": "1.5",
     "guards.most_replaced": '"25 %"',
@@ -117,7 +119,7 @@ def test_there_is_a_sample_of_every_setting() -> None:
 def test_every_setting_can_stand_in_the_file(folder: Path) -> None:
     (folder / "homeostat.toml").write_text(written(SAMPLES))
     loaded = config.load(environ={})
-    assert loaded.objective == Objective(5000.0, 30.0, 2.0, 12.5, math.log1p(1.5))
+    assert loaded.objective == Objective(5000.0, 30.0, 2.0, 12.5, math.log1p(1.5), 600.0)
     assert (loaded.policy, loaded.mode, loaded.store) == ("throughput", "earn", Path("other.sqlite"))
     assert (loaded.settings.guards.cooldown_shrink, loaded.settings.loop.act_above) == (660.0, 0.75)
     assert loaded.settings.plugins.detectors == ["mine.parts:Hot", "mine.parts:Cold"]

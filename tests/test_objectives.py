@@ -6,12 +6,13 @@ import pytest
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.objective import Objective
-from homeostat.objectives import Cost, Lag, Latency, ModelError, Provisioning, Throughput, combine
+from homeostat.objectives import CatchUp, Cost, Lag, Latency, ModelError, Provisioning, Throughput, combine
 
 
 def test_a_number_is_in_rows_per_second_or_seconds_and_text_has_a_unit() -> None:
     assert Throughput(50_000) == Throughput("50k/s") == Objective(throughput_per_s=50_000.0)
     assert Lag(90) == Lag("1.5 min") == Objective(lag_s=90.0)
+    assert CatchUp("10 min") == Objective(catch_up_s=600.0)
     assert Latency("30 s") == Objective(latency_p95_s=30.0)
     assert Cost(6) == Objective(cost_limit=6.0)
     assert ModelError("50 %") == ModelError(0.5)

@@ -180,7 +180,14 @@ def test_check_refuses_parts_that_cannot_be_had(text: str, line: str, parts: Pat
 
 
 ENTRIES = config.entries()
-WANTED = {"throughput": "5 k/s", "lag": "1 min", "latency": "2 s", "cost_limit": 40, "model_error": "30 %"}
+WANTED = {
+    "throughput": "5 k/s",
+    "lag": "1 min",
+    "catch_up": "5 min",
+    "latency": "2 s",
+    "cost_limit": 40,
+    "model_error": "30 %",
+}
 
 
 def complete_file() -> Iterator[str]:
@@ -303,7 +310,7 @@ def test_a_default_is_shown_as_it_would_be_written(entry: Entry) -> None:
         read = settings.read({section: {key: entry.default}})
         expected = default if isinstance(default, str) else pytest.approx(default, rel=1e-12)
         assert getattr(getattr(read, section), key) == expected
-    elif section in ("log", "files"):
+    elif section in ("log", "files", "kafka"):
         loaded = config.load(None, {}, {section: {key: entry.default}})
         assert getattr(getattr(loaded, section), key) == default
     else:

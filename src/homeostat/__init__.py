@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from homeostat.keyed_state.state import State
     from homeostat.keyed_state.synopses import Distinct, HeavyHitters, Quantiles
     from homeostat.keyed_state.variables import Count, Counts, List, Map, Value
-    from homeostat.objectives import Cost, Lag, Latency, ModelError, Provisioning, Throughput
+    from homeostat.objectives import CatchUp, Cost, Lag, Latency, ModelError, Provisioning, Throughput
     from homeostat.runtime.attach import attach
     from homeostat.spark.kafka_sink import kafka_sink
     from homeostat.spark.pipeline import Context, pipeline
 
 __all__ = [
+    "CatchUp",
     "Context",
     "Cost",
     "Count",

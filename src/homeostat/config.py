@@ -23,7 +23,7 @@ from homeostat.core.guards import CostLimit
 from homeostat.core.loop_state import Mode
 from homeostat.core.objective import Objective
 from homeostat.policies import dotted_paths, registry
-from homeostat.settings import FileLimits, LogSettings, PluginSettings, Settings
+from homeostat.settings import FileLimits, KafkaSettings, LogSettings, PluginSettings, Settings
 from homeostat.strict import toml_problems, units
 from homeostat.strict.toml_lines import KeyPath
 from homeostat.strict.toml_reading import (
@@ -52,6 +52,9 @@ class ObjectiveSettings(Table):
 
     throughput: PositiveRate | None = Field(default=None, description="process at least this rate, or all that arrives")
     lag: PositiveDuration | None = Field(default=None, description="stay at most this far behind the source")
+    catch_up: PositiveDuration | None = Field(
+        default=None, description="when rows wait, catch up within this time; overrides `catch_up` of `[loop]`"
+    )
     latency: PositiveDuration | None = Field(
         default=None, description="commit 95 % of the rows within this time after they arrive"
     )
@@ -82,6 +85,7 @@ class FileSettings(Settings):
     objective: ObjectiveSettings = ObjectiveSettings()
     log: LogSettings = LogSettings()
     files: FileLimits = FileLimits()
+    kafka: KafkaSettings = KafkaSettings()
 
     @field_validator("policy")
     @classmethod
@@ -163,6 +167,7 @@ class Config:
     values: Mapping[str, Value]
     log: LogSettings = LogSettings()
     files: FileLimits = FileLimits()
+    kafka: KafkaSettings = KafkaSettings()
 
     @property
     def sections(self) -> dict[str, dict[str, object]]:
@@ -329,11 +334,12 @@ def _read(sources: _Sources) -> Config:
         values={entry.key: sources.value(entry) for entry in entries()},
         log=table.log,
         files=table.files,
+        kafka=table.kafka,
     )
 
 
 def _objective(table: ObjectiveSettings) -> Objective:
-    return Objective(table.throughput, table.lag, table.latency, table.cost_limit, table.model_error)
+    return Objective(table.throughput, table.lag, table.latency, table.cost_limit, table.model_error, table.catch_up)
 
 
 def contradictions(policy: str, objective: Objective) -> Iterator[Problem]:

@@ -23,6 +23,11 @@ def Lag(at_most: float | str) -> Objective:  # noqa: N802
     return Objective(lag_s=_positive("Lag", at_most, units.parse_duration))
 
 
+def CatchUp(within: float | str) -> Objective:  # noqa: N802
+    """When rows wait, catch up within this time: `600` (seconds) or `"10 min"`."""
+    return Objective(catch_up_s=_positive("CatchUp", within, units.parse_duration))
+
+
 def Latency(p95_at_most: float | str) -> Objective:  # noqa: N802
     """Commit 95 % of the rows within this time after they arrive."""
     return Objective(latency_p95_s=_positive("Latency", p95_at_most, units.parse_duration))

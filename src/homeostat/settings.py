@@ -71,7 +71,9 @@ class LoopSettings(Table):
     patience: Duration = Field(
         default=300.0, description="how long to gather evidence before the cheapest reversible action is tried"
     )
-    catch_up: PositiveDuration = Field(default=600.0, description="time in which a backlog should be processed")
+    catch_up: PositiveDuration = Field(
+        default=600.0, description="time in which a backlog should be processed, if the objective has no `catch_up`"
+    )
 
 
 class PlanningSettings(Table):
@@ -210,6 +212,16 @@ class FileLimits(Table):
     )
     driver_log: Annotated[PositiveSize, Field(ge=1_000_000)] = Field(
         default=64_000_000, description="each log of the driver and the embedded cluster; the oldest part is deleted"
+    )
+
+
+class KafkaSettings(Table):
+    """What other tools see of a query that reads Kafka."""
+
+    publish_group: str = Field(
+        default="",
+        description="consumer group for which Homeostat commits the offsets that batches end at, so that other tools "
+        "see the lag; `{query}` stands for the name of the query. The group must not have members. None by default",
     )
 
 

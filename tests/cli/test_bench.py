@@ -16,6 +16,7 @@ Homeostat = Callable[..., Any]
         (("control", "--repeats", "0"), "--repeats"),
         (("models", "--side", "heaven"), "--side: unknown side 'heaven'"),
         (("noise", "--days", "0"), "--days"),
+        (("catchup", "--seeds", "0"), "--seeds"),
         (("skew", "--only", "heaven"), "--only: unknown engine 'heaven'"),
     ],
 )

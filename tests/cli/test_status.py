@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -15,7 +16,9 @@ import pytest
 
 from homeostat.core.record_json import JSON
 from homeostat.core.records import Record
+from homeostat.models.model_json import MODEL_KEY, to_json
 from homeostat.store.sqlite import SqliteStore
+from support.batch_plans import batches
 
 Homeostat = Callable[..., Any]
 CAPABILITIES = [
@@ -136,6 +139,20 @@ def test_its_health(homeostat: Homeostat, home: Path, records: list[tuple[str, J
     assert result.json["health"] == health
     assert result.code == (0 if health == "healthy" else 3)
     assert words in result.json["queries"][0]["reason"]
+
+
+def test_it_says_when_a_backlog_will_be_gone(homeostat: Homeostat, home: Path) -> None:
+    now_s = time.time()
+    application(home / "clicks", batch(1, now_s, pending_rows=620_000, arrival_per_s=2_000.0, trigger_s=10.0))
+    store = SqliteStore(home / "clicks" / "log.sqlite")
+    store.save_state("clicks/words", MODEL_KEY, to_json(batches()))
+    store.close()
+    told = homeostat("status", "--json").json["queries"][0]["catch_up"]
+    assert (told["rows"], told["arrival_per_s"]) == (620_000, 2_000.0)
+    assert [each["instances"] for each in told["times"]] == [3, 4]
+    assert told["times"][0]["at_s"] == pytest.approx(now_s + 612, abs=1)
+    (line,) = [line for line in homeostat("status").out.splitlines() if line.startswith("  backlog")]
+    assert re.fullmatch(r"  backlog +620,000 rows wait: caught up at [\d:]+ with 3 executors, at [\d:]+ with 4", line)
 
 
 def test_without_news_nobody_knows(homeostat: Homeostat, home: Path) -> None:

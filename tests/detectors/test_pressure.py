@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.findings import Symptom
+from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
 from homeostat.core.symptoms import PRESSURE, UNKNOWN
 from homeostat.detectors.pressure import PressureDetector
@@ -97,6 +98,17 @@ def test_being_held_back_while_the_backlog_stays_is_pressure(step: float) -> Non
 
     assert (symptom.kind, symptom.component) == (PRESSURE, "split")
     assert symptom.evidence.figures()["share_held_back"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("catch_up_s", "trouble"), [(None, False), (300.0, True)])
+def test_a_backlog_is_trouble_if_working_it_off_takes_longer_than_the_objective_allows(
+    catch_up_s: float | None, trouble: bool
+) -> None:
+    """700 s of arrivals wait, and half of the capacity is free for them."""
+    observed = observations(12, {"lines": instances(1000.0, 5.0)}, arrival_per_s=100.0, pending_rows=70_000.0)
+    symptoms = list(PressureDetector().detect(view_of(observed, objective=Objective(catch_up_s=catch_up_s))))
+    assert bool(symptoms) is trouble
+    assert all("700" in each.evidence.summary() or "11 min 40 s" in each.evidence.summary() for each in symptoms)
 
 
 def in_peaks(period: int) -> list[float]:

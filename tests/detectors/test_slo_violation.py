@@ -11,7 +11,7 @@ from homeostat.core.findings import Symptom
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array
 from homeostat.core.symptoms import SLO_VIOLATION, UNKNOWN
-from homeostat.detectors.slo_violation import LAG, THROUGHPUT, ObjectiveMissed, SloDetector
+from homeostat.detectors.slo_violation import CATCH_UP, LAG, THROUGHPUT, ObjectiveMissed, SloDetector
 from homeostat.testing import instances, observations, view_of
 
 Series = Sequence[float] | Array
@@ -26,11 +26,14 @@ def slo(
     throughput_per_s: float | None = None,
     lag_s: float | None = None,
     latency_p95_s: float | None = None,
+    catch_up_s: float | None = None,
 ) -> list[Symptom]:
     rows = 10.0 * np.broadcast_to(np.asarray(rows_per_s, dtype=np.float64), (count,))
     tasks = {"lines": instances(1000.0, 1.0)}
     observed = observations(count, tasks, rows=rows, pending_rows=pending_rows, arrival_per_s=arrival_per_s)
-    objective = Objective(throughput_per_s=throughput_per_s, lag_s=lag_s, latency_p95_s=latency_p95_s)
+    objective = Objective(
+        throughput_per_s=throughput_per_s, lag_s=lag_s, latency_p95_s=latency_p95_s, catch_up_s=catch_up_s
+    )
     return list(SloDetector().detect(view_of(observed, objective=objective)))
 
 
@@ -112,3 +115,22 @@ def test_the_latency_of_a_dataflow_is_unknown() -> None:
     (symptom,) = slo(latency_p95_s=1.0)
 
     assert (symptom.kind, symptom.evidence.figures()["missing"]) == (UNKNOWN, "latency_p95_s")
+
+
+def test_rows_that_wait_for_longer_than_catching_up_may_take_are_found() -> None:
+    waiting = [0.0] * 5 + [5_000.0] * 15
+    (symptom,) = slo(pending_rows=waiting, catch_up_s=120.0)
+
+    assert isinstance(symptom.evidence, ObjectiveMissed)
+    assert (symptom.evidence.metric, symptom.evidence.measured) == (CATCH_UP, 140.0)
+    assert symptom.evidence.summary() == (
+        "rows have been waiting for 2 min 20 s, but the objective is to catch up within 2 min 00 s"
+    )
+    assert slo(pending_rows=waiting, catch_up_s=150.0) == []
+    assert slo(pending_rows=[*waiting[:-1], 500.0], catch_up_s=120.0) == []
+
+
+def test_a_moment_of_unknown_backlog_does_not_interrupt_the_wait() -> None:
+    (symptom,) = slo(pending_rows=[5_000.0] * 10 + [NAN] + [5_000.0] * 9, catch_up_s=60.0)
+    assert isinstance(symptom.evidence, ObjectiveMissed)
+    assert symptom.evidence.measured == 190.0

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from homeostat.core.observation import Observation
+from homeostat.core.source_sample import SourcePartition, SourceSample
 from homeostat.detectors.still_watermark import StillWatermark, StillWatermarkDetector
 from homeostat.testing import check_detector, view_of
 from support.timed_batches import slow_sink
@@ -31,6 +32,21 @@ def test_a_watermark_that_stands_while_event_time_goes_on_is_reported() -> None:
     (symptom,) = StillWatermarkDetector().detect(view_of(with_watermark(0.0)))
     assert symptom.evidence == StillWatermark(220.0, 12.0, 280.0)
     assert symptom.evidence.summary() == "it has not moved for 3 min 40 s, 4 min 40 s behind the latest event"
+
+
+def test_rows_that_are_written_long_after_their_event_time_are_said_to_be() -> None:
+    """The newest row is an hour newer than the latest event, and five minutes of rows are unread."""
+    newest_s = BEGAN_S + 20.0 * 11 + 60.0 + 3_600.0
+    source = SourceSample("q", "orders", 0.0, (SourcePartition("orders-0", lag_s=300.0),), newest_s=newest_s)
+    (symptom,) = StillWatermarkDetector().detect(replace(view_of(with_watermark(0.0)), sources=(source,)))
+    assert isinstance(symptom.evidence, StillWatermark)
+    assert symptom.evidence.delayed_s == 3_300.0
+    assert symptom.evidence.summary().endswith(
+        "behind the latest event; rows are written 55 min 00 s after their event time"
+    )
+    punctual = replace(source, newest_s=newest_s - 3_300.0)
+    (symptom,) = StillWatermarkDetector().detect(replace(view_of(with_watermark(0.0)), sources=(punctual,)))
+    assert symptom.evidence.summary().endswith("behind the latest event")
 
 
 def test_a_watermark_that_is_not_reported_has_not_moved() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from homeostat.models.performance import catch_up_s, predict
+from homeostat.models.performance import catch_up_s, predict, rows_within
 from homeostat.models.task_cost_model import Slowing, TaskCost
 from support.batch_models import SETUP, model, stage
 
@@ -50,6 +50,12 @@ def test_too_much_is_said_to_have_no_end() -> None:
 def test_rows_that_seem_to_cost_nothing_are_no_endless_search() -> None:
     free = model(stage(row_s=0.0, task_s=0.1))
     assert predict(free, 2_000.0, SETUP).stable
+
+
+def test_the_rows_that_fill_a_time() -> None:
+    # 3 slots take 3,000 rows/s, after half a second of the driver.
+    assert rows_within(model(), SETUP, 4.5) == pytest.approx(12_000.0, rel=0.01)
+    assert rows_within(model(), SETUP, 0.4) == 0.0
 
 
 def test_a_bound_on_rows_caps_the_rate_while_batches_look_healthy() -> None:

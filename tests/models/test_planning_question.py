@@ -10,6 +10,7 @@ import pytest
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
 )
+from homeostat.core.objective import Objective
 from homeostat.models.forecast import Forecast
 from homeostat.models.planner import plan
 from homeostat.models.planning_question import Forecasted, Goal, Steady
@@ -40,5 +41,8 @@ def test_what_is_forecast_within_the_horizon_is_planned_for_and_a_fall_is_not() 
 def test_a_backlog_has_to_be_worked_off_in_time() -> None:
     made = plan(batches(backlog=1_000_000.0), goal=Goal(catch_up_s=600.0))
     assert made.present.lost.startswith("processing the backlog would take")
+    patient, hasty = (plan(batches(Objective(catch_up_s=s), backlog=1_000_000.0)) for s in (1_200.0, 300.0))
+    assert chosen_values(patient)[EXECUTORS_KNOB] < chosen_values(made)[EXECUTORS_KNOB]
+    assert chosen_values(made)[EXECUTORS_KNOB] < chosen_values(hasty)[EXECUTORS_KNOB]
     by_executors = {int(c.configuration[EXECUTORS_KNOB]): c.catch_up_s for c in made.candidates}
     assert sorted(by_executors.values(), reverse=True) == [by_executors[n] for n in sorted(by_executors)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from homeostat.core.actions import ALERT
-from homeostat.core.causes import EXTERNAL, INCONCLUSIVE, UNDER_PROVISIONED
+from homeostat.core.causes import EXTERNAL, INCONCLUSIVE, SLO_UNMET, UNDER_PROVISIONED
 from homeostat.core.evidence import Measured
 from homeostat.core.findings import Diagnosis
 from homeostat.resolvers.alert import Alert
@@ -41,3 +41,15 @@ def test_without_a_list_of_causes_those_that_declare_an_alert_can_be_chosen() ->
     assert len(list(Alert().resolve(stage(100.0), diagnoses))) == 2
     (proposal,) = Alert(declared_only=True).resolve(stage(100.0), diagnoses)
     assert proposal.because[0].cause == EXTERNAL
+
+
+def test_an_alert_about_rows_that_wait_says_when_that_will_be_over() -> None:
+    """After 200 s, 60,000 rows wait. 100 rows/s arrive, and the application processes 400."""
+    late = Diagnosis(SLO_UNMET, "")
+    resolver = Alert(declared_only=True, patience_s=0.0)
+    (proposal,) = resolver.resolve(stage(100.0, pending_rows=60_000.0), (late,))
+    assert "(caught up at 0:06:40 with 5 instances)" in proposal.message
+    (proposal,) = resolver.resolve(stage(100.0), (late,))
+    assert "caught up" not in proposal.message
+    (proposal,) = resolver.resolve(stage(100.0, pending_rows=60_000.0), (Diagnosis(EXTERNAL, "split"),))
+    assert "caught up" not in proposal.message

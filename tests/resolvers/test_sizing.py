@@ -6,6 +6,7 @@ import pytest
 
 from homeostat.core.configuration import PARALLELISM, Knob
 from homeostat.core.findings import Diagnosis, Symptom
+from homeostat.core.objective import Objective
 from homeostat.core.symptoms import PRESSURE
 from homeostat.detectors.pressure import PressureEvidence
 from homeostat.models.batch_model import RECENT
@@ -15,8 +16,10 @@ from support.stages import stage
 SPLIT = Knob(PARALLELISM, "split")
 
 
-def split_needs(arrival_per_s: float, pending_rows: float = 0.0, catch_up_s: float = 600.0) -> float:
-    needs = Sizing(catch_up_s).needs(stage(arrival_per_s, pending_rows=pending_rows))
+def split_needs(
+    arrival_per_s: float, pending_rows: float = 0.0, catch_up_s: float = 600.0, objective: Objective | None = None
+) -> float:
+    needs = Sizing(catch_up_s).needs(stage(arrival_per_s, pending_rows=pending_rows, objective=objective))
     return next(need.exact for need in needs if need.component == "split")
 
 
@@ -27,6 +30,9 @@ def test_a_steady_load_needs_its_rate_over_that_of_one_instance() -> None:
 
 def test_a_backlog_needs_more_the_sooner_it_must_be_gone() -> None:
     assert split_needs(400.0) < split_needs(400.0, 60_000.0) < split_needs(400.0, 60_000.0, catch_up_s=300.0)
+    assert split_needs(400.0, 60_000.0, objective=Objective(catch_up_s=300.0)) == split_needs(
+        400.0, 60_000.0, catch_up_s=300.0
+    )
 
 
 def test_instances_are_whole_and_rounding_errors_add_none() -> None:

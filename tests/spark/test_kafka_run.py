@@ -5,6 +5,7 @@ A query copies a topic to another with `hs.kafka_sink`. The ledger reads the cop
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -74,6 +75,16 @@ class Copying:
         assert self._process.poll() is None, self.output.read_text()[-3000:]
         return read_ledger(self.topics, TARGET).values.total() >= len(self.written)
 
+    @property
+    def checkpointed(self) -> dict[int, int]:
+        """Where the last batch that is committed in the checkpoint ended."""
+        (commits,) = (self.home / "kept").rglob("commits")
+        last = max((int(file.name) for file in commits.iterdir() if file.name.isdigit()), default=-1)
+        if last < 0:
+            return {}
+        *_, line = (commits.parent / "offsets" / str(last)).read_text().splitlines()
+        return {int(partition): offset for partition, offset in json.loads(line)[SOURCE].items()}
+
     def differences(self) -> list[str]:
         return read_ledger(self.topics, TARGET).differences(self.written)
 
@@ -98,6 +109,7 @@ def copying(kafka_jars: None, tmp_path: Path) -> Iterator[Copying]:
 def test_a_broker_that_stops_and_a_topic_that_grows_cost_no_row(copying: Copying, wait_until: WaitUntil) -> None:
     copying.prepare()
     copying.write(500)
+    (copying.home / "homeostat.toml").write_text('[kafka]\npublish_group = "shown-{query}"\n')
     copying.run()
     wait_until(copying.is_copied, "the first rows are copied")
     wait_until(lambda: (copying.home / "kept" / "capabilities.json").exists(), "it is managed")
@@ -112,6 +124,13 @@ def test_a_broker_that_stops_and_a_topic_that_grows_cost_no_row(copying: Copying
     copying.write(300, partition=lambda number: 3)
     wait_until(copying.is_copied, "the rows of the new partition are copied")
     assert copying.differences() == []
+
+    def is_published() -> bool:
+        """The group `shown-copy` has the offsets of the checkpoint, at the end of every partition."""
+        committed = copying.topics.committed("shown-copy", SOURCE)
+        return committed == copying.checkpointed == copying.topics.ends(SOURCE)
+
+    wait_until(is_published, "the offsets of the checkpoint are those of the group")
 
 
 @pytest.mark.soak

@@ -44,6 +44,14 @@ def test_health(records: list[Record], alive: bool, health: str) -> None:
     assert query_state("words", records, alive, NOW_S).health == health
 
 
+def test_a_backlog_that_is_estimated_is_said_to_be() -> None:
+    content = BatchContent(
+        rows=1, seconds=4, trigger_s=10, arrival_per_s=100, pending_rows=3_000, span_s=10, pending_at_most=9_000
+    )
+    state = query_state("words", [Record.of("b-1", NOW_S, content, "")], True, NOW_S)
+    assert state.reason == "about 3,000 rows wait (at most 9,000), more than arrive in two trigger intervals"
+
+
 def test_a_diagnosis_stands_until_it_is_over() -> None:
     first = Record.of("d-1", 1.0, DiagnosisContent(cause="under-provisioned"), "")
     second = Record.of("d-2", 2.0, DiagnosisContent(cause="data-skew"), "")

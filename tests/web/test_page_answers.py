@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from pathlib import Path
 
@@ -49,6 +50,16 @@ def test_a_query_shows_what_the_manager_sees(client: httpx.Client, words: Living
     action = next(story for story in page["stories"] if story["kind"] == "action")
     stages = [step["stage"] for step in action["steps"]]
     assert [s for s in ("symptom", "diagnosis", "proposal", "action", "effect", "outcome") if s not in stages] == []
+
+
+def test_a_query_that_falls_behind_says_when_it_will_have_caught_up(client: httpx.Client) -> None:
+    shown = client.get("/query.json", params={"run": "app/advised"}).json()
+    assert re.fullmatch(
+        r"[\d,]+ rows wait: never caught up with 4 instances \(200 rows/s arrive, they can process 150\)",
+        shown["catching_up"],
+    )
+    assert shown["catching_up"].partition(":")[2] in client.get("/query", params={"run": "app/advised"}).text
+    assert client.get("/query.json", params=RUN).json()["catching_up"] == ""
 
 
 def test_advice_that_waits_is_the_answer_to_why_nothing_happens(client: httpx.Client) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from homeostat.cli import bench_diagnosis, bench_duel, bench_endurance, bench_mixes, bench_spark
+from homeostat.cli import bench_catchup, bench_diagnosis, bench_duel, bench_endurance, bench_mixes, bench_spark
 from homeostat.cli.figures import format_figure, numbers
 from homeostat.cli.output import JsonFlag, print_json, print_table, say
 from homeostat.cli.plugin_options import WithOption, load_plugins
@@ -393,8 +393,7 @@ def _print_forecasts(result: Mapping[str, Any]) -> None:
         print(f"champion ÷ {name:<16} {ratio:.2f}{at_worst}")
 
 
-app.command("mixes")(bench_mixes.mixes)
-app.command("endurance")(bench_endurance.endurance)
-app.command("diagnosis")(bench_diagnosis.diagnosis)
-app.command("duel")(bench_duel.duel)
+for _bench in (bench_mixes.mixes, bench_catchup.catchup, bench_endurance.endurance, bench_diagnosis.diagnosis):
+    app.command()(_bench)
+app.command()(bench_duel.duel)
 bench_spark.register(app)

@@ -13,6 +13,7 @@ import typer
 
 from homeostat.cli.applications import application_directory
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table, visible
+from homeostat.core.wording import rows_waiting
 from homeostat.strict.units import format_size
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def _query_json(query: QueryState, now_s: float) -> dict[str, Any]:
         "reason": query.reason,
         "heartbeat_s": None if query.newest_s is None else round(now_s - query.newest_s, 1),
         "batch": None if query.batch is None else dict(query.batch.body),
+        "catch_up": None if query.catch_up is None else query.catch_up.to_json(),
         "diagnoses": [{"id": record.id, "text": record.text, **record.body} for record in query.diagnoses],
         "action": [{"id": record.id, "kind": record.kind, "text": record.text} for record in query.last_action],
         "model_errors": dict(query.errors),
@@ -158,13 +160,16 @@ def _amount(value: float, unit: str) -> str:
 
 def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:
     from homeostat.core.records import BatchContent
+    from homeostat.views.catching_up import catching_up_sentence
 
     batch = query.batch.content_as(BatchContent) if query.batch is not None else None
     last_report = "never" if query.newest_s is None else f"{now_s - query.newest_s:.0f} s ago"
     off = ", ".join(f"{name} {math.expm1(error):.0%}" for name, error in sorted(query.errors.items()))
+    backlog = {"backlog": catching_up_sentence(query.catch_up)} if query.catch_up is not None else {}
     alerts = {"alerts": query.undelivered} if query.undelivered else {}
     return {
         "last batch": batch_line(batch) if batch is not None else "-",
+        **backlog,
         "diagnoses": "; ".join(f"{record.text} ({record.id})" for record in query.diagnoses) or "none",
         "last action": "; ".join(f"{record.text} ({record.id})" for record in query.last_action) or "none",
         "predictions": f"off by {off}" if off else "none checked yet",
@@ -185,7 +190,7 @@ def batch_line(batch: BatchContent) -> str:
     left_out = f", {batch.tasks_left_out:,} tasks not read" if batch.tasks_left_out else ""
     return (
         f"{_count_text(rate)} rows/s, {_count_text(batch.arrival_per_s)} rows/s arrive, "
-        f"{_count_text(batch.pending_rows)} rows wait, took {batch.seconds:.1f} s of "
+        f"{rows_waiting(batch.pending_rows, batch.pending_at_most)}, took {batch.seconds:.1f} s of "
         f"{batch.trigger_s:g} s, {batch.workers} executors{left_out}"
     )
 

@@ -24,6 +24,7 @@ from homeostat.core.observation import (
     TaskCosts,
     TaskSample,
     WorkerLoss,
+    total_at_most,
 )
 from homeostat.core.stats import filled, median
 
@@ -97,6 +98,7 @@ class Digest:
     keys: Mapping[str, KeyLoad] = field(default_factory=dict)
     tasks_left_out: int = 0
     losses: tuple[WorkerLoss, ...] = ()
+    pending_at_most: float = NAN
 
 
 def clean(observation: Observation) -> Observation:
@@ -176,6 +178,7 @@ def _clean_flow(flow: FlowSample) -> FlowSample:
         trigger_s=sane(flow.trigger_s),
         arrival_per_s=sane(flow.arrival_per_s),
         pending_rows=sane(flow.pending_rows),
+        pending_at_most=sane(flow.pending_at_most),
         updated_keys=sane(flow.updated_keys),
     )
 
@@ -215,6 +218,7 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
         keys=observation.keys,
         tasks_left_out=sum(observation.left_out.values()),
         losses=observation.losses,
+        pending_at_most=total_at_most((flow.pending_rows, flow.pending_at_most) for flow in flows),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TypeVar, cast
 
@@ -25,6 +26,7 @@ class FlowSample:
 
     `rows` were read and processed. `seconds` is how long that took (the batch duration; NaN for a dataflow, which has
     no batches). `arrival_per_s` is what arrived at the source, read or not, and `pending_rows` what waits there.
+    Where it is estimated, because offsets are not all rows, at most `pending_at_most` rows wait; otherwise that is NaN.
     `event_time_s` is the latest event time among the rows, and `watermark_s` the watermark, both since the epoch.
     """
 
@@ -42,6 +44,16 @@ class FlowSample:
     event_time_s: float = NAN
     watermark_s: float = NAN
     phases_s: Mapping[str, float] = field(default_factory=dict)
+    pending_at_most: float = NAN
+
+
+def total_at_most(parts: Iterable[tuple[float, float]]) -> float:
+    """The most rows that may wait at several sources, from what waits and at most waits at each; NaN if no part is an
+    estimate."""
+    parts = list(parts)
+    if all(math.isnan(most) for _, most in parts):
+        return NAN
+    return sum(pending if math.isnan(most) else most for pending, most in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,7 +251,10 @@ class EngineContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class FlowContent(Content):
-    """What flowed in a batch, or in all batches of a minute or an hour together. NaN is unknown."""
+    """What flowed in a batch, or in all batches of a minute or an hour together. NaN is unknown.
+
+    If `pending_rows` is an estimate, at most `pending_at_most` rows wait; otherwise that is NaN.
+    """
 
     rows: float
     seconds: float
@@ -269,6 +272,7 @@ class FlowContent(Content):
     arrivals_per_s: Mapping[str, float] = field(default_factory=dict)
     tasks_left_out: int = 0
     batches: int = 1
+    pending_at_most: float = math.nan
     extra: Figures = field(default_factory=dict)
 
 

@@ -39,7 +39,8 @@ class SourceSample:
     `rows_per_offset` is below 1 where offsets are no rows: in a compacted topic, and in one that transactions write to.
     `silent_s` is for how long the source has not answered, with the `error`; its partitions are then those of the last
     answer. `missing_topics` no longer exist. `keep_s` is for how long rows are kept; NaN if unknown or for ever.
-    `overtaken_s` is when deletion reaches unread rows at the present rates; NaN if it does not.
+    `overtaken_s` is when deletion reaches unread rows at the present rates; NaN if it does not. `newest_s` is when the
+    newest row was written, in seconds since 1970 as its writer or the broker noted it.
     """
 
     query: str
@@ -52,6 +53,7 @@ class SourceSample:
     missing_topics: tuple[str, ...] = ()
     keep_s: float = NAN
     overtaken_s: float = NAN
+    newest_s: float = NAN
 
     @property
     def pending_rows(self) -> float:
@@ -66,6 +68,11 @@ class SourceSample:
         """For how long the oldest unread row has waited; NaN if that is unknown of any partition."""
         lags = [partition.lag_s for partition in self.partitions]
         return NAN if not lags or any(map(math.isnan, lags)) else max(lags)
+
+    def event_delay_s(self, event_time_s: float) -> float:
+        """For how long after their event times rows are written, if the latest event that was read has this time; NaN
+        if that is unknown. Rows that have not been read yet are newer by as much as the source is ahead."""
+        return self.newest_s - self.lag_s - event_time_s
 
     @property
     def leaderless(self) -> tuple[str, ...]:

@@ -77,6 +77,17 @@ def whole(value: float) -> str:
     return number(round(value)) if math.isfinite(value) else number(value)
 
 
+def rows_waiting(rows: float, at_most: float = math.nan) -> str:
+    """How many rows wait. With `at_most`, the number is an estimate.
+
+    >>> rows_waiting(1500.0), rows_waiting(1500.0, 3000.0), rows_waiting(float("nan"))
+    ('1,500 rows wait', 'about 1,500 rows wait (at most 3,000)', 'unknown rows wait')
+    """
+    if math.isnan(at_most):
+        return f"{whole(rows)} rows wait"
+    return f"about {whole(rows)} rows wait (at most {whole(at_most)})"
+
+
 def whole_span(seconds: float) -> str:
     """A length of time in whole seconds: `2 min 10 s`."""
     return span(round(seconds)) if math.isfinite(seconds) else f"{number(seconds)} s"

@@ -39,6 +39,9 @@ _TOO_OFTEN = 0.2
 _PARTS_OF_PEAKS = 3
 # A backlog shorter than this is never pressure: it is gone before an action takes effect. A choice.
 _BACKLOG_S = 60.0
+# A backlog is trouble when working it off would take this many times the allowed time: below it, a plan that already
+# catches up would be replaced on the way. A choice.
+_LATE_CATCH_UP = 1.5
 # Observations in which a backlog must shrink each time to count as being worked off. One more than the least number, so
 # that there are as many steps. A choice.
 _SHRINKING_OBSERVATIONS = LEAST_OBSERVATIONS + 1
@@ -81,9 +84,9 @@ class PressureDetector:
     """Reports components that get more rows than they can process, or that hold their senders back."""
 
     sensitivity: Sensitivity = Sensitivity()
-    # How long it may take to work off a backlog: shorter adds instances for every interruption. A choice: policies set
-    # it to 1.5 times `catch_up`.
-    longest_s: float = 900.0
+    # The time in which a backlog should be worked off, unless the objective says: shorter adds instances for every
+    # interruption. A choice: the default of the setting `catch_up`.
+    catch_up_s: float = 600.0
     name: str = "pressure"
 
     def detect(self, view: View) -> Iterator[Symptom]:
@@ -166,9 +169,10 @@ class PressureDetector:
         ):
             return None
         waiting_s = float(pending.min()) / arrival
-        if waiting_s < _BACKLOG_S or waiting_s <= (room - 1.0) * self.longest_s:
+        longest_s = _LATE_CATCH_UP * (view.objective.catch_up_s or self.catch_up_s)
+        if waiting_s < _BACKLOG_S or waiting_s <= (room - 1.0) * longest_s:
             return None
-        needed_rate = 1.0 + waiting_s / self.longest_s
+        needed_rate = 1.0 + waiting_s / longest_s
         evidence = PressureEvidence(
             offered_per_s=needed_rate * load.capacity_per_s / room,
             capacity_per_s=load.capacity_per_s,

@@ -16,7 +16,7 @@ from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Array
 from homeostat.core.symptoms import SLO_VIOLATION, UNKNOWN
 from homeostat.core.view import View
-from homeostat.core.wording import span, whole
+from homeostat.core.wording import span, whole, whole_span
 from homeostat.detectors.sensitivity import SLO_TOLERANCE, Sensitivity
 from homeostat.models.noise import cusum, fit, whiten
 
@@ -27,12 +27,15 @@ _MOST_WAIT = 0.95
 _ALMOST_ZERO = 1e-9
 # Nothing is subtracted from a missed objective before it is summed up: `tolerance` already is. A choice.
 _NO_SLACK = 0.0
-THROUGHPUT, LAG, LATENCY = "throughput", "lag_s", "latency_p95_s"
+THROUGHPUT, LAG, LATENCY, CATCH_UP = "throughput", "lag_s", "latency_p95_s", "catch_up_s"
+# An application is behind if more rows wait than arrive in this many batches: those of the last one, and as many again.
+# A choice, as in `homeostat status`.
+_BEHIND_BATCHES = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveMissed(Evidence):
-    """`metric` is THROUGHPUT, LAG or LATENCY."""
+    """`metric` is THROUGHPUT, LAG, LATENCY or CATCH_UP."""
 
     headline: ClassVar[str] = "the objective is not met"
     metric: str
@@ -42,13 +45,16 @@ class ObjectiveMissed(Evidence):
     def summary(self) -> str:
         if self.metric == THROUGHPUT:
             return f"{whole(self.measured)} rows/s are processed, but the objective is {whole(self.objective)}"
+        if self.metric == CATCH_UP:
+            allowed = f"the objective is to catch up within {span(self.objective)}"
+            return f"rows have been waiting for {whole_span(self.measured)}, but {allowed}"
         what = "lag" if self.metric == LAG else "p95 latency"
         return f"the {what} is {span(self.measured)}, but the objective is at most {span(self.objective)}"
 
 
 @dataclass(frozen=True, slots=True)
 class SloDetector:
-    """Reports a throughput below the objective, or a lag or latency above it."""
+    """Reports a throughput below the objective, a lag or latency above it, or a backlog that lasts for too long."""
 
     sensitivity: Sensitivity = Sensitivity()
     tolerance: float = SLO_TOLERANCE
@@ -67,6 +73,10 @@ class SloDetector:
         if latency_s is not None:
             took_s = np.array([latency_p95_s(d) if view.micro_batch else NAN for d in view.current])
             yield from self._judge(took_s / latency_s, np.isfinite(took_s), LATENCY, latency_s)
+        catch_up_s, behind_s = view.objective.catch_up_s, behind_for_s(view)
+        if catch_up_s is not None and behind_s > catch_up_s:
+            missed = ObjectiveMissed(CATCH_UP, catch_up_s, behind_s)
+            yield Symptom(SLO_VIOLATION, "", 1.0 - catch_up_s / behind_s, missed)
 
     def _judge(self, excess: Array, measured: Array, metric: str, objective: float) -> Iterator[Symptom]:
         if len(excess) < self.sensitivity.least:
@@ -81,6 +91,22 @@ class SloDetector:
             ratio = math.exp(recent)
             value = objective / ratio if metric == THROUGHPUT else objective * ratio
             yield Symptom(SLO_VIOLATION, "", 1.0 - 1.0 / ratio, ObjectiveMissed(metric, objective, value))
+
+
+def behind_for_s(view: View) -> float:
+    """Return for how long more rows have been waiting than those of two batches; 0 if they are not."""
+    known = [d for d in view.history if math.isfinite(d.pending_rows) and math.isfinite(d.arrival_per_s)]
+    since_s = view.now_s
+    for digest in reversed(known):
+        if not _is_behind(digest):
+            break
+        since_s = digest.at_s
+    return view.now_s - since_s
+
+
+def _is_behind(digest: Digest) -> bool:
+    period_s = next((each for each in (digest.trigger_s, digest.seconds, digest.span_s) if each > 0), 0.0)
+    return digest.pending_rows > _BEHIND_BATCHES * period_s * digest.arrival_per_s
 
 
 def latency_p95_s(digest: Digest) -> float:

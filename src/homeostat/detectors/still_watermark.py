@@ -18,20 +18,27 @@ from homeostat.core.wording import whole_span
 
 # Severity is one half when the watermark has stood for this many times as long as is tolerated. A choice.
 _HALF_SEVERITY = 2.0
+# Rows that are written this long after their event time are said to be late: it explains a watermark that stays behind,
+# while a shorter delay is that of any writer. A choice.
+_LATE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class StillWatermark(Evidence):
-    """The watermark has not moved for `still_s`, and is `behind_s` behind the latest event time; NaN if unknown."""
+    """The watermark has not moved for `still_s`, and is `behind_s` behind the latest event time. Rows are written
+    `delayed_s` after their event times, by the timestamps of the broker. None if that is unknown."""
 
     headline: ClassVar[str] = "the watermark of {where} does not move"
     still_s: float
     batches: float
     behind_s: float | None = None
+    delayed_s: float | None = None
 
     def summary(self) -> str:
+        delayed_s = self.delayed_s or 0.0
+        late = f"; rows are written {whole_span(delayed_s)} after their event time" if delayed_s > _LATE_S else ""
         behind = f", {whole_span(self.behind_s)} behind the latest event" if self.behind_s is not None else ""
-        return f"it has not moved for {whole_span(self.still_s)}{behind}"
+        return f"it has not moved for {whole_span(self.still_s)}{behind}{late}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +70,10 @@ class StillWatermarkDetector:
             return
         event_s = max((flow.event_time_s for flow in with_rows[-1].flows), default=math.nan)
         behind_s = event_s - float(marks[-1]) if math.isfinite(event_s) else None
+        delays_s = [sample.event_delay_s(event_s) for sample in view.sources]
+        delayed_s = max((each for each in delays_s if math.isfinite(each)), default=None)
         severity = still_s / (still_s + _HALF_SEVERITY * self.least_s)
-        yield Symptom(STILL_WATERMARK, "", severity, StillWatermark(still_s, float(len(still)), behind_s))
+        yield Symptom(STILL_WATERMARK, "", severity, StillWatermark(still_s, float(len(still)), behind_s, delayed_s))
 
 
 def _watermark_s(observation: Observation) -> float:

@@ -171,10 +171,17 @@ def application_model(view: View) -> ApplicationModel | None:
         performance=performance,
         arrival_per_s=rate,
         variation=fit(np.log(arrivals[arrivals > 0])).sigma,
-        backlog_rows=_behind(waiting, rate, performance) if math.isfinite(waiting) else 0.0,
+        backlog_rows=beyond_one_batch(performance, waiting, rate) if math.isfinite(waiting) else 0.0,
         replays=replays(view),
         errors={name: trust.off for name, trust in view.trust.items()},
     )
+
+
+def beyond_one_batch(performance: BatchModel | FlowModel, waiting_rows: float, rate_per_s: float) -> float:
+    """Return the backlog without the rows of one batch, which always wait when a batch ends."""
+    if isinstance(performance, FlowModel):
+        return waiting_rows
+    return max(0.0, waiting_rows - rate_per_s * max(performance.setup.trigger_s, _LEAST_PERIOD_S))
 
 
 def size_assumptions(view: View, instances: Mapping[str, int]) -> tuple[str, ...]:
@@ -184,13 +191,6 @@ def size_assumptions(view: View, instances: Mapping[str, int]) -> tuple[str, ...
         return tuple(flow.assumptions(instances)) if flow is not None else ()
     batches = batch_model(view)
     return tuple(unseen_executors(batches, max(instances.values()))) if batches is not None else ()
-
-
-def _behind(waiting: float, rate_per_s: float, performance: BatchModel | FlowModel) -> float:
-    """The backlog without the rows of one batch, which always wait when a batch ends."""
-    if isinstance(performance, FlowModel):
-        return waiting
-    return max(0.0, waiting - rate_per_s * max(performance.setup.trigger_s, _LEAST_PERIOD_S))
 
 
 def _batches(performance: Performance, configuration: Configuration) -> Predicted:

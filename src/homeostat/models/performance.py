@@ -174,6 +174,14 @@ def _dwindling_s(
     return (batches * usual + (beyond - (target_rows - usual)) * ratio / (1.0 - ratio)) / rate_per_s
 
 
+def rows_within(model: BatchModel, setup: Setup, seconds: float) -> float:
+    """Return the rows of a batch that usually takes this long; 0 if even an empty one takes longer."""
+    rows = _rows_within(model, setup, seconds)
+    if rows <= 0:
+        return 0.0
+    return _rows_within(model, setup, seconds * model.plain_s(rows, setup) / model.expected_s(rows, setup))
+
+
 def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:
     """Return the seconds that a batch of `rows` does not exceed in this share of cases."""
     return quantile(model.durations_s(rows, setup), share)

@@ -54,7 +54,8 @@ class Forecasted:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Meet the objective with this confidence over the horizon, and work off a backlog within `catch_up_s`."""
+    """Meet the objective with this confidence over the horizon, and work off a backlog within `catch_up_s`, unless the
+    objective has a time for that."""
 
     confidence: float = CONFIDENCE
     horizon_s: float = HORIZON_S
@@ -97,6 +98,11 @@ class Question:
     rate_per_s: float
     goal: Goal = Goal()
 
+    @property
+    def catch_up_s(self) -> float:
+        """The time in which a backlog must be worked off."""
+        return self.model.objective.catch_up_s or self.goal.catch_up_s
+
     def predict(self, configuration: Configuration) -> Predicted:
         return self.model.predict(configuration, self.rate_per_s)
 
@@ -136,7 +142,7 @@ def _failure(question: Question, predicted: Predicted, catch_up_s: float, cost: 
         return late
     if objective.cost_limit is not None and cost > objective.cost_limit:
         return f"costs {cost:g} instances, but the limit is {objective.cost_limit:g}"
-    if catch_up_s > goal.catch_up_s:
+    if catch_up_s > question.catch_up_s:
         return f"processing the backlog would take {_span(catch_up_s)}"
     return ""
 

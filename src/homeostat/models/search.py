@@ -60,7 +60,7 @@ def _catching_up(question: Question) -> Question:
     model = question.model
     pauses_s = [spec.apply_s for spec in model.capabilities.knobs.values() if not spec.live]
     waiting = model.backlog_rows + question.rate_per_s * max(pauses_s, default=0.0)
-    more_per_s = waiting / question.goal.catch_up_s if model.replays else 0.0
+    more_per_s = waiting / question.catch_up_s if model.replays else 0.0
     return replace(question, rate_per_s=question.rate_per_s + more_per_s)
 
 

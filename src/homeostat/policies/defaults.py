@@ -72,9 +72,6 @@ _REGRET_S = 1800.0
 # Batches that detectors see even if those take longer than the window. Fewer would leave long batches without anything
 # to compare with. As many as failures are looked for in. A choice.
 _LEAST_WINDOW = 20
-# A backlog is trouble when working it off would take this many times the allowed time: below it, a plan that already
-# catches up would be replaced on the way. A choice.
-_LATE_CATCH_UP = 1.5
 
 
 def sensitivity(settings: Settings) -> Sensitivity:
@@ -84,7 +81,7 @@ def sensitivity(settings: Settings) -> Sensitivity:
 def detectors(settings: Settings) -> tuple[Detector, ...]:
     limits = sensitivity(settings)
     return (
-        PressureDetector(limits, _LATE_CATCH_UP * settings.loop.catch_up),
+        PressureDetector(limits, settings.loop.catch_up),
         RateSkewDetector(limits),
         PendingSkewDetector(limits),
         SpeedSkewDetector(limits),

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from homeostat.core.alert_text import alert_about
-from homeostat.core.causes import cause_of
+from homeostat.core.causes import SLO_UNMET, UNDER_PROVISIONED, cause_of
 from homeostat.core.findings import Diagnosis, Proposal
+from homeostat.core.source_causes import RETENTION_NEAR
 from homeostat.core.view import View
+from homeostat.models.caught_up import caught_up_in
 from homeostat.resolvers.remedies import remedies
+
+# These are about rows that wait. Their alerts say when that will be over.
+_LATE = frozenset({SLO_UNMET, UNDER_PROVISIONED, RETENTION_NEAR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,16 @@ class Alert:
             possible = remedies(view, diagnosis)
             is_mended = any(remedy.mends and not remedy.refusal for remedy in possible)
             if self._has_stood(view, diagnosis, waits=is_mended or cause.alert_after_patience):
-                yield alert_about(diagnosis, "; ".join(remedy.sentence for remedy in possible))
+                sentences = [remedy.sentence for remedy in possible]
+                yield alert_about(diagnosis, "; ".join([*sentences, *_catching_up(view, diagnosis)]))
 
     def _has_stood(self, view: View, diagnosis: Diagnosis, *, waits: bool) -> bool:
         since_s = view.standing_since_s.get((diagnosis.cause, diagnosis.component), view.now_s)
         return not waits or view.now_s - since_s >= self.patience_s
+
+
+def _catching_up(view: View, diagnosis: Diagnosis) -> Iterator[str]:
+    if diagnosis.cause in _LATE:
+        catch_up = caught_up_in(view)
+        if catch_up is not None:
+            yield catch_up.sentence

@@ -74,7 +74,8 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """`catch_up_s`: in what time a backlog should be processed. A shorter time needs more instances (choice)."""
+    """`catch_up_s`: in what time a backlog should be processed, unless the objective says. A shorter time needs more
+    instances (choice)."""
 
     catch_up_s: float = 600.0
 
@@ -105,7 +106,7 @@ class Sizing:
             pause_s = max((spec.apply_s for spec in view.capabilities.knobs.values() if not spec.live), default=0.0)
             waiting = backlog_rows(view)
             waiting = waiting if math.isfinite(waiting) else 0.0
-            extra = (waiting / arrival + pause_s) / self.catch_up_s
+            extra = (waiting / arrival + pause_s) / (view.objective.catch_up_s or self.catch_up_s)
         floor = max(1.0, floor_per_s / arrival) if arrival > 0 else 1.0
         return max(1.0 / _planned_utilisation(view, load), 1.0 + extra) * floor
 

@@ -155,6 +155,7 @@ class Attachment:
             self.bounds,
         )
         self._application = application
+        application.sensors.sources.publish_as(self._config.kafka.publish_group)
         application.start()
         announce(self._directory, application, self._config, self._hold.identity)
         make_managers = manager_maker(self._config, application, self._hold, say)

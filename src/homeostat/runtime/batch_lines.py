@@ -38,6 +38,7 @@ def _record(digest: Digest, executors: Sequence[int]) -> Record:
         trigger_s=_round(digest.trigger_s),
         arrival_per_s=_round(digest.arrival_per_s),
         pending_rows=_round(digest.pending_rows),
+        pending_at_most=_round(digest.pending_at_most),
         span_s=_round(digest.span_s),
         batch=digest.batch,
         executors=sum(executors),

@@ -78,6 +78,7 @@ def drive(launch: Launch) -> int:
         )
         stopping = _stop_signals()
         application.open(_session(launch, config, application, directory))
+        application.sensors.sources.publish_as(config.kafka.publish_group)
         watch_java(stopping, say)
         try:
             with (

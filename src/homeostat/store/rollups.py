@@ -100,6 +100,7 @@ def _summary(kind: str, end_s: float, flows: Sequence[FlowContent]) -> Record:
             for name in _names(flows, _arrivals)
         },
         batches=sum(flow.batches for flow in flows),
+        pending_at_most=largest(lambda flow: flow.pending_at_most),
     )
     text = f"one {kind}: {content.batches} batches, {content.rows:.0f} rows"
     return Record.of(f"{kind}-{end_s:.0f}", end_s, content, text)

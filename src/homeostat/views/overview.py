@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,14 @@ from homeostat.core.records import (
     Record,
     with_content,
 )
+from homeostat.core.wording import rows_waiting
+from homeostat.models.caught_up import CatchUp
 from homeostat.runtime.announcement import is_running, read_announcement
 from homeostat.runtime.launch import CAPABILITIES, KNOBS, read_json
 from homeostat.store.present import load_present
 from homeostat.store.protocol import Store
 from homeostat.store.sqlite import SqliteStore
+from homeostat.views.catching_up import catching_up
 from homeostat.views.resource_usage import ResourceUsage, resource_usage
 from homeostat.views.timeline import behind
 
@@ -61,7 +64,7 @@ STOPPED = "not running"
 class QueryState:
     """One query. `diagnoses` are those that still hold; `last_action` is the last action followed by its receipt and
     its outcome, as far as there are any; `errors` is the mean error of predictions per component, in ln of the time;
-    `undelivered` says which alerts did not reach the webhook."""
+    `undelivered` says which alerts did not reach the webhook; `catch_up` is when a backlog will be gone."""
 
     name: str
     health: str
@@ -72,6 +75,7 @@ class QueryState:
     last_action: tuple[Record, ...] = ()
     errors: Mapping[str, float] = field(default_factory=dict)
     undelivered: str = ""
+    catch_up: CatchUp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +138,11 @@ def _queries(about: Mapping[str, Any], alive: bool, now_s: float) -> list[QueryS
     except StoreError as error:
         return [QueryState(name, UNKNOWN if alive else STOPPED, error.line) for name in about["queries"]]
     try:
-        return [
-            query_state(name, recent_records(store, run, started_s), alive, now_s)
+        states = [
+            (run, query_state(name, recent_records(store, run, started_s), alive, now_s))
             for name, run in about["queries"].items()
         ]
+        return [replace(state, catch_up=catching_up(store, run) if alive else None) for run, state in states]
     finally:
         store.close()
 
@@ -161,7 +166,8 @@ def _health(batch: BatchContent | None, newest_s: float | None, now_s: float) ->
     if now_s - newest_s > SILENT_S + SILENT_BATCHES * longest_s:
         return UNKNOWN, f"no new records for {now_s - newest_s:.0f} s"
     if behind(batch.pending_rows, batch.arrival_per_s, period_s(batch)):
-        return BEHIND, f"{batch.pending_rows:,.0f} rows wait, more than arrive in two trigger intervals"
+        waiting = rows_waiting(batch.pending_rows, batch.pending_at_most)
+        return BEHIND, f"{waiting}, more than arrive in two trigger intervals"
     return HEALTHY, ""
 
 

@@ -15,7 +15,8 @@ from homeostat.store.present import load_matrices, load_present
 from homeostat.store.protocol import RunInfo, Store
 from homeostat.store.sqlite import SqliteStore
 from homeostat.views.audit import MOST_LINES, audit_trail
-from homeostat.views.overview import undelivered
+from homeostat.views.catching_up import catching_up, catching_up_sentence
+from homeostat.views.overview import STOPPED, undelivered
 from homeostat.views.traffic_history import apart_json, arrival_history, as_json, forecast_apart
 from homeostat.web import stories, summary
 from homeostat.web.conditions import answer, conditions
@@ -88,6 +89,7 @@ def query(store: Store, parameters: Parameters) -> QueryContext:
         matrices=load_matrices(store, info.name).components,
         span="all" if info.last_s - info.started_s <= SPANS_S[FIRST_SPAN] else FIRST_SPAN,
         answer=answer(about, checks),
+        catching_up=catching_up_sentence(catching_up(store, info.name)) if about.health != STOPPED else "",
         conditions=checks,
         unanswered=stories.unanswered_orders(store, info.name),
         undelivered=undelivered(store.records(info.name, kinds=(DELIVERY,), limit=1, newest_first=True)),

@@ -40,14 +40,15 @@ class IndexContext:
 @dataclass(frozen=True, slots=True)
 class QueryContext:
     """query.html: one run. `answer` says why nothing is happening, `span` how much history the charts show at first;
-    `unanswered` are commands that no manager has answered; `undelivered` says which alerts did not reach the
-    webhook."""
+    `catching_up` says when a backlog will be gone; `unanswered` are commands that no manager has answered;
+    `undelivered` says which alerts did not reach the webhook."""
 
     summary: RunSummary
     present: Present
     matrices: Mapping[str, TimeMatrix]
     span: str
     answer: str
+    catching_up: str
     conditions: tuple[Condition, ...]
     unanswered: tuple[RecordLine, ...]
     undelivered: str

@@ -31,6 +31,14 @@ def test_a_limit_on_rows_is_a_knob_only_if_it_is_set() -> None:
     assert ROWS_KNOB not in layout(scenario(), MicrobatchSpec(executors=2)).capabilities.knobs
 
 
+def test_limits_change_without_a_restart_only_where_the_scenario_allows_it() -> None:
+    for live in (False, True):
+        spec = MicrobatchSpec(executors=2, rows_per_trigger=500.0, live_limits=live)
+        knobs = layout(scenario(), spec).capabilities.knobs
+        for knob in (ROWS_KNOB, TRIGGER_KNOB):
+            assert (knobs[knob].live, knobs[knob].apply_s) == (live, 0.0 if live else spec.restart_s)
+
+
 def test_changelogs_need_state_and_asynchronous_progress_needs_that_there_is_none() -> None:
     both = MicrobatchSpec(executors=2, changelog_commit=0.3, async_progress=True)
     with_state = scenario()

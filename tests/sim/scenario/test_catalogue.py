@@ -146,11 +146,12 @@ def test_objective_noise_settings_and_the_rest_arrive() -> None:
         'name = "w"\nseed = 9\npolicy = "throughput"\nservice_noise = {sigma = 0.1, phi = 0.5}\n'
         + BASE
         + '[objective]\nthroughput = "3 k/min"\nlag = "5 s"\nlatency = "2 s"\ncost_limit = 12\nmodel_error = 0.5\n'
+        + 'catch_up = "5 min"\n'
         + '[settings.guards]\nlargest_change = 20\ncooldown = "3 min"\n'
     )
     assert (scenario.name, scenario.seed, scenario.policy) == ("w", 9, "throughput")
     assert scenario.service_noise == Noise(0.1, 0.5)
-    assert scenario.objective == Objective(50, 5, 2, 12, math.log1p(0.5))
+    assert scenario.objective == Objective(50, 5, 2, 12, math.log1p(0.5), 300)
     assert scenario.settings == {"guards": {"largest_change": 20, "cooldown": "3 min"}}
 
 

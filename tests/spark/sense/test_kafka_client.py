@@ -73,6 +73,8 @@ def test_it_says_where_the_partitions_begin_and_end_and_for_how_long_rows_are_ke
     assert client.ends_at({(topic_name, 0): before_s - 60.0}) == {(topic_name, 0): 4.0}
     assert math.isnan(client.ends_at({(topic_name, 0): before_s + 3_600.0})[topic_name, 0])
     assert client.kept_s([topic_name]) == 3_600.0
+    assert before_s - 1.0 <= client.newest_s(places) <= time.time() + 1.0
+    assert math.isnan(client.newest_s([(topic_name, 1)]))
 
 
 def test_a_pattern_and_an_assignment_name_topics_too(kafka: KafkaBroker, topics: Topics, topic_name: str) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from homeostat.core.observation import NAN, FlowSample, KeyLoad
-from homeostat.spark.sense.progress import Arrivals, arrivals, flows, idle_flows, read_progress
+from homeostat.spark.sense.progress import Arrivals, RowShare, arrivals, flows, idle_flows, read_progress, row_shares
+from homeostat.spark.sense.source_formats import SourceOptions
 from homeostat.spark.sense.source_offsets import row_number
 from support.paths import RECORDED as LOGS
 
@@ -63,6 +64,36 @@ def test_kafka_counts_rows_behind_over_all_partitions() -> None:
     assert (sample.rows, sample.seconds, sample.trigger_s, sample.pending_rows) == (300, 4.0, 10.0, 160)
     assert (sample.updated_keys, sample.state_rows, sample.state_bytes, sample.watermark_gap_s) == (9, 40, 512, 10.0)
     assert sample.phases_s == {"addBatch": 3.5, "latestOffset": 0.02, "walCommit": 0.03}
+
+
+def test_where_offsets_are_not_all_rows_the_backlog_is_an_estimate_below_a_bound() -> None:
+    read = read_progress(KAFKA_35)
+    gaps = {0: 0.5}
+    (found,) = flows(
+        read, query="q", trigger_s=10.0, names=["scan"], now=arrivals(read), before=None, rows_per_offset=gaps
+    )
+    assert (found.pending_rows, found.pending_at_most) == (80.0, 160.0)
+    assert math.isnan(flow(KAFKA_35).pending_at_most)
+
+
+def test_rows_per_offset_are_those_of_all_offsets_that_were_read_lately() -> None:
+    sources = (SourceOptions("kafka"),)
+    half = row_shares(sources, read_progress(changed(numInputRows=150)))
+    none = row_shares(sources, read_progress(changed(numInputRows=0)))
+    mark = row_shares(
+        sources,
+        read_progress(changed(numInputRows=0, endOffset={"orders": {"0": 101, "1": 100}})),
+    )
+    assert (half, none, mark) == ({0: RowShare(150.0, 300.0)}, {0: RowShare(0.0, 300.0)}, {0: RowShare(0.0, 1.0)})
+    # The end of a transaction hardly counts; nothing but aborted rows does, and in the end nothing else.
+    assert half[0].after(mark[0]).rows_per_offset == pytest.approx(0.5, abs=0.01)
+    assert half[0].after(none[0]).rows_per_offset == pytest.approx(0.7 * 150 / (0.7 * 300 + 300))
+    share = half[0]
+    for _ in range(20):
+        share = share.after(none[0])
+    assert share.rows_per_offset < 0.001
+    assert row_shares(sources, read_progress(changed(startOffset=None))) == {}
+    assert row_shares((SourceOptions("rate"),), read_progress(KAFKA_35)) == {}
 
 
 def test_arrival_is_what_the_latest_offset_grew_by_not_what_was_taken() -> None:

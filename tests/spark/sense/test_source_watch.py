@@ -82,7 +82,7 @@ def test_files_that_wait_for_spark_are_known_in_bytes_and_rows(
         watch.look()
         (report,) = handle.recent_progress()
         progress = watch.positioned(run, read_progress(report))
-        run.query.rows_per_offset = row_shares(handle.sources, progress)
+        run.query.add_shares(row_shares(handle.sources, progress))
         run.query.latest = progress
         watch.look()
         (sample,) = watch.samples(run)

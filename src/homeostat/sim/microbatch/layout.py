@@ -58,15 +58,16 @@ def partitions_knob(component: ComponentSpec) -> Knob:
 def layout(scenario: Scenario, engine: MicrobatchSpec) -> Layout:
     shape = topology(scenario.components, scaled_by=lambda _: EXECUTORS_KNOB, partitions=partitions_knob)
     _check(scenario, engine)
-    restart_s = engine.restart_s
+    restart_s, live = engine.restart_s, engine.live_limits
+    limits_s = 0.0 if live else restart_s
     values: dict[Knob, Value] = {TRIGGER_KNOB: engine.trigger_s}
     knobs = {
         EXECUTORS_KNOB: KnobSpec(1, engine.max_executors, apply_s=engine.executor_start_s, cost=1.0),
-        TRIGGER_KNOB: KnobSpec(0, max(LONGEST_TRIGGER_S, engine.trigger_s), live=False, apply_s=restart_s),
+        TRIGGER_KNOB: KnobSpec(0, max(LONGEST_TRIGGER_S, engine.trigger_s), live=live, apply_s=limits_s),
     }
     if isfinite(engine.rows_per_trigger):
         values[ROWS_KNOB] = int(engine.rows_per_trigger)
-        knobs[ROWS_KNOB] = KnobSpec(1, MOST_ROWS, live=False, apply_s=restart_s)
+        knobs[ROWS_KNOB] = KnobSpec(1, MOST_ROWS, live=live, apply_s=limits_s)
     for component in scenario.components:
         knob, spec = partitions_knob(component), knobs.get(partitions_knob(component))
         values[knob] = component.parallelism

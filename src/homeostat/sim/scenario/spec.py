@@ -184,7 +184,8 @@ class MicrobatchSpec:
     each.
 
     With changelog checkpointing, the share `changelog_commit` of what a slow store takes for each commit remains. None:
-    it cannot be switched on. `async_progress`: progress can be tracked asynchronously.
+    it cannot be switched on. `async_progress`: progress can be tracked asynchronously. `live_limits`: rows per trigger
+    and the trigger interval change without a restart.
     """
 
     trigger_s: float = 10.0
@@ -207,6 +208,7 @@ class MicrobatchSpec:
     combine_overhead: float = 0.05
     changelog_commit: float | None = None
     async_progress: bool = False
+    live_limits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

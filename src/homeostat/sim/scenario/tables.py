@@ -73,6 +73,7 @@ class MicrobatchTable(Table):
     combine_overhead: Annotated[Share, Field(lt=1)] = optional()
     changelog_commit: Share = optional()
     async_progress: bool = optional()
+    live_limits: bool = optional()
 
 
 class ComponentTable(Table):
@@ -163,6 +164,7 @@ WorkloadTable = Annotated[
 class ObjectiveTable(Table):
     throughput_per_s: PositiveRate = optional("throughput")
     lag_s: PositiveDuration = optional("lag")
+    catch_up_s: PositiveDuration = optional("catch_up")
     latency_p95_s: PositiveDuration = optional("latency")
     cost_limit: Factor = optional()
     model_error: PositiveError = optional()

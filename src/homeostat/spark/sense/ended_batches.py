@@ -31,9 +31,6 @@ BalanceReader = Callable[[str, Topology | None, Mapping[str, TaskSample]], Balan
 
 # The shortest span of an observation. Spark's clock has a resolution of a millisecond.
 _LEAST_SPAN_S = 0.001
-# The weight of the newest batch in the average share of offsets that are rows. A choice: more follows changes faster,
-# less is steadier.
-_NEW_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +124,7 @@ class EndedBatches:
         if self._sources is not None:
             progress = self._sources.positioned(run, progress)
         now = self._arrivals(run, progress)
-        for index, share in row_shares(run.handle.sources, progress).items():
-            before = run.query.rows_per_offset.get(index, share)
-            run.query.rows_per_offset[index] = before + _NEW_SHARE * (share - before)
+        run.query.add_shares(row_shares(run.handle.sources, progress))
         sample = flows(
             progress,
             query=run.handle.name,

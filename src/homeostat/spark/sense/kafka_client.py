@@ -118,6 +118,14 @@ class KafkaClient:
 
         return self._offsets({place: OffsetSpec.for_timestamp(int(1000 * at_s)) for place, at_s in moments_s.items()})
 
+    def newest_s(self, places: Collection[Place]) -> float:
+        """When the newest row of these partitions was written, in seconds since 1970 by the clock of its writer or of
+        the broker, as the topic is set; NaN if they have no rows."""
+        from confluent_kafka.admin import OffsetSpec
+
+        answers = self._ask(dict.fromkeys(places, OffsetSpec.max_timestamp()))
+        return max((answer.timestamp / 1000.0 for answer in answers.values() if answer.timestamp >= 0), default=NAN)
+
     def kept_s(self, topics: Collection[str]) -> float:
         """The shortest time for which these topics keep rows; NaN if they keep rows forever, or if it is unknown."""
         from confluent_kafka.admin import ConfigResource, ResourceType
@@ -145,6 +153,11 @@ class KafkaClient:
                     raise KafkaException(place.error)
 
     def _offsets(self, wishes: Mapping[Place, Any]) -> dict[Place, float]:
+        answers = self._ask(wishes)
+        return {place: float(answer.offset) if answer.offset >= 0 else NAN for place, answer in answers.items()}
+
+    def _ask(self, wishes: Mapping[Place, Any]) -> dict[Place, Any]:
+        """The answers have an `offset` and, if a time was asked for, a `timestamp`."""
         from confluent_kafka import IsolationLevel, TopicPartition
 
         if not wishes:
@@ -154,11 +167,7 @@ class KafkaClient:
         )
         requests = {TopicPartition(topic, partition): spec for (topic, partition), spec in wishes.items()}
         answers = self._admin.list_offsets(requests, isolation_level=level, request_timeout=LIMIT_S)
-        offsets = {}
-        for place, answer in answers.items():
-            offset = answer.result(2 * LIMIT_S).offset
-            offsets[place.topic, place.partition] = float(offset) if offset >= 0 else NAN
-        return offsets
+        return {(place.topic, place.partition): answer.result(2 * LIMIT_S) for place, answer in answers.items()}
 
     def _matching(self, pattern: re.Pattern[str]) -> tuple[str, ...]:
         names = self._admin.list_topics(timeout=LIMIT_S).topics

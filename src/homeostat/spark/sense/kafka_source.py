@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,9 +74,18 @@ class KafkaSource:
         self._partitions: dict[Place, _Partition] = {}
         self._topics, self._topics_s = TopicState(), -math.inf
         self._kept_s, self._settings_s = NAN, -math.inf
+        self._newest_s = NAN
         self._answered_s = now_s()
         self._lock = threading.Lock()  # guards the partitions, which the end of a batch reads from another thread
         self.latest: SourceSample | None = None
+
+    @property
+    def servers(self) -> str:
+        return self._ask.servers
+
+    def publish(self, group: str, offsets: Mapping[Place, float]) -> None:
+        """Commit offsets for a group without members. Raises what the client raises."""
+        self._ask.publish(group, offsets)
 
     def look(self, offset: Any, rows_per_offset: float) -> SourceSample:
         """`offset` is where the latest batch ended, as Spark reports it; None before the first one."""
@@ -96,9 +105,12 @@ class KafkaSource:
 
     def _answer(self, read: Mapping[Place, float], rows_per_offset: float) -> SourceSample:
         began_s = self._now_s()
-        if began_s - self._topics_s >= TOPICS_EVERY_S:
+        looks_at_topics = began_s - self._topics_s >= TOPICS_EVERY_S
+        if looks_at_topics:
             self._topics, self._topics_s = self._ask.topics(), began_s
         led = [place for place, has_leader in self._topics.leaders.items() if has_leader]
+        if looks_at_topics:
+            self._newest_s = self._newest(led)
         firsts, ends = self._ask.firsts(led), self._ask.ends(led)
         now_s = self._answered_s = self._now_s()
         with self._lock:
@@ -127,6 +139,7 @@ class KafkaSource:
             missing_topics=tuple(sorted(missing_topics)),
             keep_s=self._kept_s,
             overtaken_s=overtaken_s if math.isfinite(overtaken_s) else NAN,
+            newest_s=self._newest_s,
         )
 
     def _no_answer(self, error: Exception) -> SourceSample:
@@ -181,6 +194,12 @@ class KafkaSource:
             for place, offset in offsets.items():
                 if math.isfinite(offset):
                     self._partitions[place].ends.add(moments_s[place], offset)
+
+    def _newest(self, places: Collection[Place]) -> float:
+        try:
+            return self._ask.newest_s(places)
+        except Exception:  # brokers before Kafka 3.0 cannot answer this
+            return NAN
 
     def _kept(self) -> float:
         try:

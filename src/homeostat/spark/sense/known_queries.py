@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from homeostat.core.topology import Topology
 from homeostat.spark.sense.plan_graph import exchanges
-from homeostat.spark.sense.progress import Arrivals, Progress
+from homeostat.spark.sense.progress import Arrivals, Progress, RowShare
 from homeostat.spark.sense.query_handle import QueryHandle
 from homeostat.spark.sense.stage_names import NameBook, RanStage, plan_version, qualify
 
@@ -21,13 +21,22 @@ _ENDED_RUNS_KEPT = 100
 class KnownQuery:
     """What outlives a restart of a query: the names of its stages, and how many rows had arrived at which time.
 
-    `rows_per_offset` is by the number of the source, for those whose offsets are not all rows.
+    `shares` is by the number of the source, for those whose offsets are not all rows.
     """
 
     names: NameBook
     arrived: Arrivals | None = None
     latest: Progress | None = None
-    rows_per_offset: dict[int, float] = field(default_factory=dict)
+    shares: dict[int, RowShare] = field(default_factory=dict)
+
+    @property
+    def rows_per_offset(self) -> dict[int, float]:
+        return {index: share.rows_per_offset for index, share in self.shares.items()}
+
+    def add_shares(self, newest: Mapping[int, RowShare]) -> None:
+        """Take what a batch shows."""
+        for index, share in newest.items():
+            self.shares[index] = self.shares.get(index, RowShare()).after(share)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from homeostat.core.observation import NAN, FlowSample, KeyLoad, StateSample
+from homeostat.core.observation import NAN, FlowSample, KeyLoad, StateSample, total_at_most
 from homeostat.spark.sense.rest_answers import moment_s
 from homeostat.spark.sense.source_formats import SourceOptions, SourcePosition, latest_row
 from homeostat.spark.sense.source_offsets import row_number
@@ -17,6 +17,11 @@ from homeostat.spark.sense.state_stores import read_states
 Json = Mapping[str, Any]
 _BATCH_DURATION = "triggerExecution"
 NO_GAPS: Mapping[int, float] = {}
+# How much earlier batches count beside the newest, each less than the one after it: more is steadier, less follows
+# sooner. A choice.
+_KEPT_OF_EARLIER = 0.7
+# From this share of rows among the offsets on, every offset counts as a row: the arithmetic of many batches.
+_ALL_ROWS = 1.0 - 1e-9
 KEYS_METRIC = "homeostat "  # followed by the name of a spread or a watch: an observed metric about its keys
 
 
@@ -154,19 +159,35 @@ def _is_of_files(offset: Any) -> bool:
     return isinstance(offset, Mapping) and "logOffset" in offset
 
 
-def row_shares(sources: Sequence[SourceOptions], progress: Progress) -> dict[int, float]:
-    """By the number of the source: how many rows there were for each offset that the batch read.
+@dataclass(frozen=True, slots=True)
+class RowShare:
+    """How many rows there were for the offsets that batches read lately. Larger batches count for more, so that one
+    that read nothing but the end of a transaction changes little."""
 
-    Kafka has at most one. The offsets of files are bytes. Other offsets are rows.
+    rows: float = 0.0
+    offsets: float = 0.0
+
+    def after(self, newest: RowShare) -> RowShare:
+        return RowShare(_KEPT_OF_EARLIER * self.rows + newest.rows, _KEPT_OF_EARLIER * self.offsets + newest.offsets)
+
+    @property
+    def rows_per_offset(self) -> float:
+        return self.rows / self.offsets
+
+
+def row_shares(sources: Sequence[SourceOptions], progress: Progress) -> dict[int, RowShare]:
+    """By the number of the source: the offsets that the batch read, and how many of them were rows.
+
+    Kafka has at most one row for each, and none for the marks that end transactions, for rows of aborted ones, and
+    where a compacted topic has gaps. The offsets of files are bytes. Other offsets are rows.
     """
     shares = {}
     for index, (source, part) in enumerate(zip(sources, progress.sources, strict=False)):
         offsets = part.end - part.start
-        if offsets > 0 and part.rows > 0:
-            if source.format == "kafka":
-                shares[index] = min(1.0, part.rows / offsets)
-            elif _is_of_files(part.offset):
-                shares[index] = part.rows / offsets
+        if source.format == "kafka" and offsets > 0 and part.rows >= 0:
+            shares[index] = RowShare(min(offsets, part.rows), offsets)
+        elif _is_of_files(part.offset) and offsets > 0 and part.rows > 0:
+            shares[index] = RowShare(part.rows, offsets)
     return shares
 
 
@@ -190,7 +211,11 @@ def flows(
         _behind(source.end, latest) * share
         for source, latest, share in zip(progress.sources, now.rows, shares, strict=True)
     ]
-    columns = list(zip(progress.sources, waiting, rates, strict=True))
+    at_most = [
+        _behind(source.end, latest) if share < _ALL_ROWS and not _is_of_files(source.offset) else NAN
+        for source, latest, share in zip(progress.sources, now.rows, shares, strict=True)
+    ]
+    columns = list(zip(progress.sources, waiting, rates, at_most, strict=True))
     samples: list[FlowSample] = []
     for name in dict.fromkeys(names):
         mine = [column for column, other in zip(columns, names, strict=True) if other == name]
@@ -199,11 +224,12 @@ def flows(
             FlowSample(
                 name,
                 query,
-                rows=sum(source.rows for source, _, _ in mine),
+                rows=sum(source.rows for source, *_ in mine),
                 seconds=progress.seconds,
                 trigger_s=trigger_s,
-                arrival_per_s=sum(rate for _, _, rate in mine),
-                pending_rows=sum(pending for _, pending, _ in mine),
+                arrival_per_s=sum(rate for _, _, rate, _ in mine),
+                pending_rows=sum(pending for _, pending, _, _ in mine),
+                pending_at_most=total_at_most([(pending, most) for _, pending, _, most in mine]),
                 # Values of the whole query are counted once, at its first source.
                 updated_keys=progress.updated_keys if first else 0.0,
                 state_rows=progress.state_rows if first else 0.0,

@@ -16,6 +16,7 @@ from homeostat.spark.sense.kafka_client import CannotAskError, KafkaClient
 from homeostat.spark.sense.kafka_source import KafkaSource
 from homeostat.spark.sense.known_queries import QueryBook, QueryRun
 from homeostat.spark.sense.progress import Progress
+from homeostat.spark.sense.published_offsets import PublishedOffsets
 from homeostat.spark.sense.source_formats import SourceOptions
 
 LOOK_EVERY_S = 1.0  # a choice: three small requests to each broker
@@ -50,7 +51,12 @@ class SourceWatch:
         self._queries, self._guard, self._emit, self._clock = queries, guard, emit, clock
         self._watched: dict[str, _Watched] = {}
         self._partitions: dict[str, int] = {}
+        self._published: PublishedOffsets | None = None
         self._lock = threading.Lock()
+
+    def publish_as(self, group: str) -> None:
+        """From now on, commit the offsets that batches end at for this consumer group; for none if it is empty."""
+        self._published = PublishedOffsets(group, self._guard, self._clock) if group else None
 
     def look(self) -> None:
         """Ask every source of the queries that run. Takes seconds where a broker does not answer."""
@@ -73,6 +79,8 @@ class SourceWatch:
             return
         self._note_growth(sample)
         self._emit(SourceSeen(sample))
+        if self._published is not None and isinstance(source, KafkaSource) and not sample.silent_s:
+            self._published.publish((run.handle.name, index), source, self._read_to(run, index))
 
     def positioned(self, run: QueryRun, progress: Progress) -> Progress:
         """The same progress, with the bytes that were read where Spark reports only how many files."""
