@@ -74,6 +74,7 @@ class State:
     """`observed` is the configuration that the engine runs, `desired` the one that the loop wants, and `active` the
     actions that it has requested.
 
+    `grown` says that the newest change only added executors.
     `last_batches` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the
     newest action that took effect, judged or not: a person may still revert it. `sources` holds the last report of each
     source. `latest` holds the newest observations of any configuration, `earlier` a few of the past.
@@ -87,6 +88,7 @@ class State:
     desired: Configuration = Configuration()
     epoch: int = 0
     epoch_since_s: float = 0.0
+    grown: bool = False
     window: tuple[Observation, ...] = ()
     latest: tuple[Observation, ...] = ()
     earlier: Earlier = Earlier()

@@ -10,6 +10,7 @@ from itertools import islice
 
 import numpy as np
 
+from homeostat.core.batch_intervals import telling
 from homeostat.core.configuration import EXECUTORS_KNOB, ROWS_PER_TRIGGER
 from homeostat.core.evidence_limits import LEAST_KNOWN, LEAST_OBSERVATIONS
 from homeostat.core.observation import NAN, Array, Observation, TaskSample
@@ -57,7 +58,7 @@ def batch_model(view: View) -> BatchModel | None:
 def _batch_model(view: View) -> BatchModel | None:
     usable = (o for o in reversed(view.window.observations) if o.once("usable", partial(_usable, o)))
     recorded = list(islice(usable, RECORDED_BATCHES))[::-1]
-    if len(recorded) < LEAST_OBSERVATIONS:
+    if not telling(recorded, LEAST_OBSERVATIONS):
         return None
     names = [name for name in view.topology.names if all(name in o.tasks for o in recorded[-LEAST_OBSERVATIONS:])]
     costs = {name: cost for name in names if (cost := fit(_samples(view, recorded, name))) is not None}
