@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob, Patch
-from homeostat.core.grown_meanwhile import makespan_s, only_adds_executors, with_present_slots
+from homeostat.core.grown_meanwhile import only_adds_executors, with_present_slots
 from support.timed_batches import batch, stage
 
 
@@ -27,12 +25,6 @@ def test_one_long_task_stays_as_long_as_it_is() -> None:
     tasks = {"read": stage([9.0, 1.0, 1.0], began_s=0.0)}
     seen = batch(tasks, seconds=9.5, phases_s={"queryPlanning": 0.5, "addBatch": 9.0}, slots=8)
     assert with_present_slots(seen).flows[0].seconds == pytest.approx(9.5)
-
-
-def test_tasks_start_in_order_on_the_first_free_slot() -> None:
-    assert makespan_s(np.array([3.0, 1.0, 1.0, 2.0]), 2) == 4.0
-    assert makespan_s(np.empty(0), 2) == 0.0
-    assert makespan_s(np.ones(1), 0) == math.inf
 
 
 def test_only_more_executors_leave_tasks_as_they_are() -> None:

@@ -8,19 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from homeostat.models.batch_replay import DRIVER, KeyCurve, makespan_s
+from homeostat.models.batch_replay import DRIVER, KeyCurve
 from homeostat.models.performance import predict
 from homeostat.models.task_cost_model import Slowing, TaskCost
 from support.batch_models import SETUP, model, stage
-
-
-def test_tasks_start_in_order_each_on_the_slot_that_is_free_first() -> None:
-    # 4 | 1 1 1 then 3: the last one begins at 3, behind the three short ones.
-    assert makespan_s(np.array([4.0, 1.0, 1.0, 1.0, 3.0]), 2) == 6.0
-    # The order matters: the long ones first is shorter.
-    assert makespan_s(np.array([4.0, 3.0, 1.0, 1.0, 1.0]), 2) == 5.0
-    assert makespan_s(np.array([2.0, 2.0]), 2, (3.0,)) == 6.0
-    assert makespan_s(np.empty(0), 4) == 0.0
 
 
 def test_a_batch_is_the_driver_and_each_stage_in_whole_waves() -> None:

@@ -7,14 +7,13 @@ hide other problems for minutes.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from heapq import heapreplace
 
 import numpy as np
 
 from homeostat.core.configuration import EXECUTORS_KNOB, Patch
-from homeostat.core.observation import NAN, Array, Observation
+from homeostat.core.makespan import makespan_s
+from homeostat.core.observation import NAN, Observation
 
 _STAGES_PHASE = "addBatch"
 
@@ -31,8 +30,8 @@ def with_present_slots(observation: Observation) -> Observation:
     for name, sample in observation.tasks.items():
         finish_s = sample.finish_s[np.isfinite(sample.finish_s)]
         took_s = float(finish_s.max()) if len(finish_s) else 0.0
-        then_s = min(took_s, makespan_s(sample.run_s[np.isfinite(sample.run_s)], slots))
         if slots and took_s > 0:
+            then_s = min(took_s, makespan_s(sample.run_s[np.isfinite(sample.run_s)], slots))
             finish_s = sample.finish_s * (then_s / took_s)
             sample = replace(sample, finish_s=finish_s, began_s=NAN, ended_s=NAN)
             saved_s += took_s - then_s
@@ -49,13 +48,3 @@ def with_present_slots(observation: Observation) -> Observation:
         for flow in observation.flows
     )
     return replace(observation, tasks=tasks, flows=flows)
-
-
-def makespan_s(tasks_s: Array, slots: int) -> float:
-    """How long tasks take if each starts, in order, on the first free slot."""
-    if not slots:
-        return math.inf
-    free_s = [0.0] * slots
-    for task_s in tasks_s.tolist():
-        heapreplace(free_s, free_s[0] + task_s)
-    return max(free_s)

@@ -13,11 +13,12 @@ import numpy as np
 from homeostat.core.batch_intervals import telling
 from homeostat.core.configuration import EXECUTORS_KNOB, ROWS_PER_TRIGGER
 from homeostat.core.evidence_limits import LEAST_KNOWN, LEAST_OBSERVATIONS
+from homeostat.core.makespan import makespan_s
 from homeostat.core.observation import NAN, Array, Observation, TaskSample
 from homeostat.core.stats import median, numpy_quantile, spread
 from homeostat.core.view import View
 from homeostat.models.batch_model import RECENT
-from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys, makespan_s
+from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys
 from homeostat.models.task_cost_model import Samples, TaskCost, busy, fit, residuals
 from homeostat.models.task_times import columns, keeps_state, mean_tasks, slots_each
 
