@@ -21,7 +21,7 @@ from homeostat.core.evidence import LoadRise
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Proposal
 from homeostat.core.guards import GuardContext, Wish
-from homeostat.core.loop_state import EARN_AFTER, ActiveAction, Advice, State, since
+from homeostat.core.loop_state import EARN_AFTER, ActiveAction, Advice, State, acted, since
 from homeostat.core.memory import ActionKey, Context
 from homeostat.core.policy import Policy
 from homeostat.core.records import ActionContent, AdviceContent, RejectionContent
@@ -91,13 +91,8 @@ def guard_context(state: State, view: View) -> GuardContext:
         state.shrink_wishes,
         since(state.diagnoses),
         _overtaken(state),
-        _answered(state),
+        state.last_remedy_s,
     )
-
-
-def _answered(state: State) -> frozenset[str]:
-    newest = (*state.active, *((state.last,) if state.last is not None else ()))
-    return frozenset(diagnosis.cause for action in newest for diagnosis in action.proposal.because)
 
 
 def _overtaken(state: State) -> frozenset[str]:
@@ -205,13 +200,8 @@ def apply(state: State, proposal: Proposal, scope: str, effects: Effects) -> Sta
         paces=paces(state.window),
         hosts=state.hosts,
     )
-    return replace(
-        state,
-        desired=desired,
-        active=(*state.active, action),
-        last_action_s={**state.last_action_s, scope: effects.now_s},
-        shrink_wishes={},
-    )
+    state = replace(state, desired=desired, active=(*state.active, action), shrink_wishes={})
+    return acted(state, action, effects.now_s)
 
 
 def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s: float) -> State:

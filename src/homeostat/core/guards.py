@@ -37,7 +37,8 @@ class GuardContext:
     """What guards need in addition to the view.
 
     `busy` says for each scope which action is under way or being judged. In the scopes of `overtaken` all of them are
-    being judged, and there is another cause. `answered` holds the causes that the newest action was for.
+    being judged, and there is another cause. `last_remedy_s` says for each scope and cause when an action for it was
+    last decided or took effect.
     """
 
     view: View
@@ -47,7 +48,7 @@ class GuardContext:
     shrink_wishes: Mapping[Knob, Wish] = field(default_factory=dict)
     standing_since_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
     overtaken: frozenset[str] = frozenset()
-    answered: frozenset[str] = frozenset()
+    last_remedy_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def scope(self, proposal: Proposal) -> str:
         """Actions on one query wait for each other; those on different queries do not."""
@@ -100,31 +101,31 @@ class OneInFlight:
 class CoolDown:
     """Waits between two actions on one scope; shrinking waits longer than growing.
 
-    With `same_cause`, an action that shares no cause with the newest action does not wait once there is a verdict on
-    that. Before the verdict it waits, because another change would make the verdict impossible. It does not wait
-    while batches are late, because that costs more than a verdict is worth.
+    With `by_cause`, an action waits only for the last one with the same cause, and for one that is being judged:
+    otherwise there would be no verdict. While batches are late, it does not wait for a verdict, because that costs more
+    than the verdict is worth.
     """
 
     # Longer lets an action show its effect, shorter reacts sooner. A choice.
     grow_s: float = 60.0
     # Longer than for growing: shrinking can wait, and growing again costs more than waiting. A choice.
     shrink_s: float = 300.0
-    same_cause: bool = False
+    by_cause: bool = False
     name: str = "cool-down"
 
     def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
         scopes = context.conflicting(context.scope(proposal), context.last_action_s)
-        last_s = max((context.last_action_s[scope] for scope in scopes), default=-math.inf)
+        times_s = [context.last_action_s[scope] for scope in scopes]
         shrinks = context.shrinks(proposal)
         latest = context.view.window.latest
         is_late = latest is not None and latest.intervals >= LATE_INTERVALS
-        judging = context.conflicting(context.scope(proposal), context.busy) and not is_late
+        waits_for_verdict = context.conflicting(context.scope(proposal), context.busy) and not is_late
         causes = {diagnosis.cause for diagnosis in proposal.because}
-        is_other = bool(causes and context.answered) and causes.isdisjoint(context.answered)
-        if self.same_cause and is_other and not (shrinks or judging):
-            return proposal
+        if self.by_cause and causes and not (shrinks or waits_for_verdict):
+            remedies = context.last_remedy_s.items()
+            times_s = [at_s for (scope, cause), at_s in remedies if scope in scopes and cause in causes]
         wait_s = self.shrink_s if shrinks else self.grow_s
-        left_s = last_s + wait_s - context.view.now_s
+        left_s = max(times_s, default=-math.inf) + wait_s - context.view.now_s
         return f"cooling down for another {left_s:.0f} s" if left_s > 0 else proposal
 
 

@@ -26,6 +26,7 @@ from homeostat.core.loop_state import (
     WINDOW_TASKS_KEPT,
     ActiveAction,
     State,
+    acted,
 )
 from homeostat.core.observation import Observation, WorkerSample
 from homeostat.core.operator_commands import obey
@@ -176,8 +177,8 @@ def _receipt(state: State, receipt: Receipt, effects: Effects) -> State:
         earlier=state.earlier if same_costs or not receipt.applied else Earlier(),
         active=active,
         last=mine if receipt.applied else state.last,
-        last_action_s={**state.last_action_s, mine.scope: receipt.at_s} if receipt.applied else state.last_action_s,
     )
+    state = acted(state, mine, receipt.at_s) if receipt.applied else state
     state = _now_runs(state, receipt.configuration, receipt.at_s)
     return replace(state, grown=receipt.applied and only_adds_executors(mine.proposal.patch))
 

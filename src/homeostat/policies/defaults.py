@@ -125,7 +125,7 @@ def guards(settings: GuardSettings) -> tuple[Guard, ...]:
         ConfirmShrink(settings.confirm),
         LargestChange(settings.largest_change, settings.largest_shrink),
         CostLimit(),
-        CoolDown(settings.cooldown, settings.cooldown_shrink, same_cause=True),
+        CoolDown(settings.cooldown, settings.cooldown_shrink, by_cause=True),
         ScalingVeto(),
     )
 

@@ -99,9 +99,9 @@ def _with_wider_spreads(view: View, parts: Sequence[Proposal]) -> list[Proposal]
             wider[knob] = view.spec(knob).clip(math.ceil(spread * times))
 
     def widened(part: Proposal) -> Proposal:
+        scaled = {component.spread for component in view.topology if component.scaled_by in part.patch.values}
         values = {knob: wider.get(knob, value) for knob, value in part.patch.values.items()}
-        if any(component.scaled_by in values for component in view.topology):
-            values |= {knob: value for knob, value in wider.items() if knob not in planned}
+        values |= {knob: value for knob, value in wider.items() if knob in scaled and knob not in planned}
         return replace(part, patch=Patch(values, part.patch.retire))
 
     return [widened(part) for part in parts] if wider else list(parts)
