@@ -132,12 +132,15 @@ class Sizing:
 
 
 def _behind_s(view: View) -> float:
-    """In how many seconds the waiting rows arrived, beyond one trigger interval. Not positive if no more rows wait."""
+    """In how many seconds the waiting rows arrived, beyond one trigger interval, or without one beyond one batch. Not
+    positive if no more rows wait."""
     arrival, waiting = level(view.flow("arrival_per_s")), backlog_rows(view)
     if not (view.current and replays(view) and waiting > 0 and arrival > 0):
         return 0.0
     trigger_s = view.current[-1].trigger_s
-    return waiting / arrival - max(trigger_s, SHORTEST_TRIGGER_S) if trigger_s >= 0 else 0.0
+    # Without a trigger interval, the rows that arrive during a batch wait for the next one.
+    usual_s = trigger_s if trigger_s > 0 else level(view.flow("seconds"))
+    return waiting / arrival - max(usual_s, SHORTEST_TRIGGER_S) if trigger_s >= 0 and usual_s > 0 else 0.0
 
 
 def _planned_utilisation(view: View, load: Load) -> float:
