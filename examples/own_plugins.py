@@ -18,7 +18,7 @@ from homeostat.core.causes import Cause, declare
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.evidence import Evidence, MissingMetric
 from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.symptoms import UNKNOWN
 from homeostat.core.view import View
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from homeostat import config, settings
-from homeostat.config import Entry
+from homeostat import settings, settings_file
 from homeostat.core.errors import ConfigError
 from homeostat.policies import registry
+from homeostat.settings_file import Entry
 from homeostat.sim.scenario import catalogue
 
 
@@ -108,7 +108,7 @@ def slots(value: object) -> dict[str, object]:
 
 
 PARTS = """
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 
 class Hot:
     name = "hot"
@@ -142,7 +142,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_check_finds_what_the_file_names(parts: Path) -> None:
     text = 'policy = "config_test_parts:own"\n[plugins]\ndetectors = ["config_test_parts:Hot"]\n'
     (parts / "homeostat.toml").write_text(text)
-    checked = config.check("homeostat.toml")
+    checked = settings_file.check("homeostat.toml")
     assert registry.build(checked.policy, checked.sections).detectors[0].name == "hot"
 
 
@@ -175,11 +175,11 @@ def test_check_finds_what_the_file_names(parts: Path) -> None:
 def test_check_refuses_parts_that_cannot_be_had(text: str, line: str, parts: Path) -> None:
     (parts / "homeostat.toml").write_text(text)
     with pytest.raises(ConfigError) as refused:
-        config.check("homeostat.toml")
+        settings_file.check("homeostat.toml")
     assert refused.value.line.startswith(line)
 
 
-ENTRIES = config.entries()
+ENTRIES = settings_file.entries()
 WANTED = {
     "throughput": "5 k/s",
     "lag": "1 min",
@@ -232,9 +232,9 @@ def file_with(lines: list[str]) -> Iterator[Path]:
         yield path
 
 
-def load(lines: list[str]) -> config.Config:
+def load(lines: list[str]) -> settings_file.Config:
     with file_with(lines) as path:
-        return config.load(path, {})
+        return settings_file.load(path, {})
 
 
 def refused_at(number: int, lines: list[str]) -> None:
@@ -292,9 +292,9 @@ def test_any_text_is_read_or_refused_with_its_file(start: int, length: int, text
 
 @given(entry=st.sampled_from(ENTRIES), text=st.text(max_size=12))
 def test_any_text_in_a_variable_is_read_or_refused_by_its_name(entry: Entry, text: str) -> None:
-    where, loaded = entry.variable, config.load(None, {})
+    where, loaded = entry.variable, settings_file.load(None, {})
     try:
-        loaded = config.load(None, {entry.variable: text})
+        loaded = settings_file.load(None, {entry.variable: text})
     except ConfigError as refused:
         where = refused.where
     assert where == entry.variable
@@ -311,7 +311,7 @@ def test_a_default_is_shown_as_it_would_be_written(entry: Entry) -> None:
         expected = default if isinstance(default, str) else pytest.approx(default, rel=1e-12)
         assert getattr(getattr(read, section), key) == expected
     elif section in ("log", "files", "kafka"):
-        loaded = config.load(None, {}, {section: {key: entry.default}})
+        loaded = settings_file.load(None, {}, {section: {key: entry.default}})
         assert getattr(getattr(loaded, section), key) == default
     else:
         assert entry.default is default is None

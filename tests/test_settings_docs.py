@@ -9,12 +9,12 @@ from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
-from homeostat import config
-from homeostat.config import Entry
+from homeostat import settings_file
 from homeostat.core.errors import ConfigError
 from homeostat.policies import registry
 from homeostat.policies.peers import PEERS
 from homeostat.settings import Settings
+from homeostat.settings_file import Entry
 from homeostat.strict.units import parse_duration, parse_error, parse_rate, parse_share, parse_size
 from support.paths import DOCS
 
@@ -68,7 +68,7 @@ def row(entry: Entry) -> str:
 def tables() -> dict[str, str]:
     """Heading → the table below it."""
     by_heading: dict[str, str] = {}
-    for entry in config.entries():
+    for entry in settings_file.entries():
         heading = f"`[{entry.path[0]}]`" if len(entry.path) == 2 else "Top level"
         by_heading[heading] = by_heading.get(heading, HEAD) + row(entry)
     return by_heading
@@ -82,7 +82,7 @@ def test_every_setting_is_documented_as_it_is(heading: str) -> None:
 
 
 def test_every_setting_says_what_it_means() -> None:
-    assert not [entry.key for entry in config.entries() if not entry.info.description]
+    assert not [entry.key for entry in settings_file.entries() if not entry.info.description]
 
 
 def test_every_section_has_a_setting() -> None:
@@ -105,7 +105,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_file_of_the_documentation_is_right_and_has_every_table(example: Path) -> None:
-    checked = config.check(example)
+    checked = settings_file.check(example)
     assert (checked.policy, checked.objective.throughput_per_s, checked.objective.cost_limit) == ("throughput", 5e4, 40)
     assert set(checked.sections) == set(Settings.model_fields)
     built = registry.build(checked.policy, checked.sections)
@@ -116,14 +116,14 @@ def test_the_refusals_of_the_documentation_are_real(example: Path) -> None:
     text = code("toml").replace('"throughput"', '"troughput"').replace("cooldown =", "colddown =")
     example.write_text(text.replace('settle = "2 min"', "settle = 120"), encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
-        config.check(example)
+        settings_file.check(example)
     assert f"reported together:\n\n```\n{refused.value.line}\n```" in documentation()
 
 
 def test_every_peer_refuses_a_cost_limit_as_the_documentation_says(example: Path) -> None:
     for name in PEERS:
         with pytest.raises(ConfigError, match=f"policy '{name}' ignores 'cost_limit'"):
-            config.load(example, {}, {"policy": name})
+            settings_file.load(example, {}, {"policy": name})
 
 
 def paste() -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from homeostat._version import __version__
 
 if TYPE_CHECKING:
+    from homeostat.api_objectives import CatchUp, Cost, Lag, Latency, ModelError, Provisioning, Throughput
     from homeostat.keyed_state.operator import keyed
     from homeostat.keyed_state.state import State
     from homeostat.keyed_state.synopses import Distinct, HeavyHitters, Quantiles
     from homeostat.keyed_state.variables import Count, Counts, List, Map, Value
-    from homeostat.objectives import CatchUp, Cost, Lag, Latency, ModelError, Provisioning, Throughput
     from homeostat.runtime.attach import attach
     from homeostat.spark.kafka_sink import kafka_sink
     from homeostat.spark.pipeline import Context, pipeline
@@ -59,4 +59,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'homeostat' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES.get(name, "homeostat.objectives")), name)
+    return getattr(import_module(_HOMES.get(name, "homeostat.api_objectives")), name)

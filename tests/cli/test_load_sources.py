@@ -14,7 +14,7 @@ import pytest
 
 from homeostat.core.record_json import JSON
 from homeostat.core.records import BATCH, Record
-from homeostat.spark.outside.recorder import record
+from homeostat.spark.outside.logged_run import record
 from homeostat.store.sqlite import SqliteStore
 from support.paths import RECORDED as LOGS
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import Record
 from homeostat.runtime.diary import Diary
 from homeostat.runtime.manager import Manager

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from homeostat.web.tokens import create
+from homeostat.web.token_file import create
 
 Homeostat = Callable[..., Any]
 

@@ -156,7 +156,7 @@ def test_it_says_when_a_backlog_will_be_gone(homeostat: Homeostat, home: Path) -
 
 
 def test_without_news_nobody_knows(homeostat: Homeostat, home: Path) -> None:
-    from homeostat.views.overview import query_state
+    from homeostat.log_views.overview import query_state
 
     state = query_state("words", [batch(1, 1000.0)], alive=True, now_s=1100.0)
     assert (state.health, state.reason) == ("unknown", "no new records for 100 s")

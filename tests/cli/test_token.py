@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from homeostat.web.tokens import Person, TokenFile
+from homeostat.web.token_file import Person, TokenFile
 
 Homeostat = Callable[..., Any]
 

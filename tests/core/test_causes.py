@@ -12,7 +12,7 @@ from homeostat.core.causes import STATE_RISKS, UNBOUNDED_STATE, Cause, cause_of,
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.errors import ConfigError
 from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.sentences import diagnosis_sentence
 from homeostat.core.view import View
 from homeostat.testing import instances, observations, play, view_of

@@ -15,7 +15,7 @@ from homeostat.core.configuration import Capabilities, KnobSpec
 from homeostat.core.events import Apply
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.view import View
 from homeostat.policies import registry
 from homeostat.testing import play, sample_views, view_of

@@ -13,7 +13,7 @@ from homeostat.core.events import Notify
 from homeostat.core.evidence import LoadRise
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.loop_state import Mode
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.view import View
 from homeostat.testing import observations, play
 from support.growing_loop import ENGINE, OBSERVED, SPLIT, TASKS, Grow, Says, Trouble, policy, run

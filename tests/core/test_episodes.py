@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from homeostat.core.actions import REVERT
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import ActionContent, OutcomeContent, Record, with_content
 from homeostat.core.trial import TAKEN_BACK
 from homeostat.policies import registry

@@ -16,7 +16,7 @@ from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.guards import Bounds, OneInFlight
 from homeostat.core.loop_state import State
 from homeostat.core.observation import FlowSample, Observation, TaskSample
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.receiving import BETWEEN_EPOCHS
 from homeostat.core.sentences import verdict_sentence
 from homeostat.core.topology import Component, Topology

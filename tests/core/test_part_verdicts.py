@@ -12,7 +12,7 @@ from homeostat.core.arbiter import RankedArbiter
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.observation import Observation, TaskSample
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import ActionContent, OutcomeContent, with_content
 from homeostat.core.view import View
 from homeostat.resolvers.one_plan import OnePlan

@@ -14,7 +14,7 @@ from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.evidence import Measured
 from homeostat.core.findings import Diagnosis, Outcome, Prediction, Proposal, Symptom
 from homeostat.core.guards import GuardContext
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.trial import Trial
 from homeostat.core.view import View
 from homeostat.testing import instances, observations, play, view_of

@@ -8,7 +8,7 @@ from homeostat.core.cycle import Trace, step
 from homeostat.core.events import EngineChanged, Notify, Observed, SourceSeen
 from homeostat.core.loop_state import State
 from homeostat.core.observation import Observation, WorkerLoss
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import DiagnosisContent
 from homeostat.core.source_sample import SourceSample
 from homeostat.core.time_causes import DYING_EXECUTORS, SINK_BOUND

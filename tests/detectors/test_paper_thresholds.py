@@ -10,7 +10,7 @@ import pytest
 from homeostat.core.configuration import Configuration
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
-from homeostat.core.policy import Detector
+from homeostat.core.policy_definition import Detector
 from homeostat.core.symptoms import GROWING_BACKLOG, IDLE, PENDING_SKEW, PRESSURE, RATE_SKEW, SLO_VIOLATION, UNKNOWN
 from homeostat.detectors.paper_thresholds import (
     GrowingQueueDetector,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeostat.core.observation import NAN, Array, Observation, StateLimits, StateSample
-from homeostat.core.policy import Detector
+from homeostat.core.policy_definition import Detector
 from homeostat.core.symptoms import (
     FIXED_STATE,
     LONG_REPLAY,

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import Record
 from homeostat.policies import registry
 from homeostat.sim.referee import AppliedAction

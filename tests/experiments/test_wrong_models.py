@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from homeostat.api_objectives import ModelError
 from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.objective import Objective
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.view import View
-from homeostat.objectives import ModelError
 from homeostat.policies import registry
 from homeostat.resolvers.scale import ScaleUpResolver
 from homeostat.resolvers.sizing import Need, Sizing

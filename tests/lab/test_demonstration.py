@@ -12,9 +12,9 @@ from homeostat.core.records import Record
 from homeostat.lab.demonstration import REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, Variant, perform_each
 from homeostat.lab.faults import executor_processes
 from homeostat.lab.source_control import ControlFile
+from homeostat.log_views.timeline import TakenAction, Timeline
 from homeostat.runtime.launch import LEASE
 from homeostat.store.sqlite import SqliteStore
-from homeostat.views.timeline import TakenAction, Timeline
 from support.demonstrations import PLAN, QUIET, SHORT, timeline
 
 

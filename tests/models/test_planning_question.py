@@ -12,7 +12,7 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.objective import Objective
 from homeostat.models.forecast import Forecast
-from homeostat.models.planner import plan
+from homeostat.models.plan_choice import plan
 from homeostat.models.planning_question import Forecasted, Goal, Steady
 from support.batch_plans import batches, chosen_values
 

@@ -16,7 +16,7 @@ from homeostat.core.configuration import (
 from homeostat.core.objective import Objective
 from homeostat.lab.bench import planning_time
 from homeostat.models.batch_replay import BatchModel
-from homeostat.models.planner import plan
+from homeostat.models.plan_choice import plan
 from homeostat.models.planning_question import Goal
 from homeostat.models.task_cost_model import NO_SLOWING, TaskCost
 from support.batch_plans import STATE, TRIGGER, batches, chosen_values

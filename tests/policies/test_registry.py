@@ -7,7 +7,7 @@ import math
 import pytest
 
 from homeostat.core.errors import ConfigError
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.policies import registry
 from homeostat.policies.peers import (
     PEER_SETTINGS,

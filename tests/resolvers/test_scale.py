@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from homeostat.api_objectives import ModelError
 from homeostat.core.actions import ALERT, SCALE_DOWN, SCALE_UP
 from homeostat.core.causes import (
     DATA_SKEW,
@@ -26,7 +27,6 @@ from homeostat.core.symptoms import SLO_VIOLATION
 from homeostat.core.trust import Trust
 from homeostat.core.view import View
 from homeostat.detectors.slo_violation import LATENCY, ObjectiveMissed
-from homeostat.objectives import ModelError
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import Sizing

@@ -12,7 +12,7 @@ from homeostat.core.causes import NO_MANAGER, QUERY_STOPPED
 from homeostat.core.records import AlertContent
 from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.hold import ApplicationHold
-from homeostat.store.applications import ApplicationTable
+from homeostat.store.registered_applications import ApplicationTable
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.alert_messages import Alerts
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from homeostat import config
+from homeostat import settings_file
 from homeostat.runtime import announcement
 from homeostat.runtime.announcement import (
     announce_driver,
@@ -42,7 +42,7 @@ def own_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def announced(directory: Path) -> Path:
-    announce_driver(directory, SESSION, config.load(environ={}), Identity("1f" * 16), {"words": "clicks/words"})
+    announce_driver(directory, SESSION, settings_file.load(environ={}), Identity("1f" * 16), {"words": "clicks/words"})
     return directory
 
 
@@ -52,7 +52,7 @@ def test_the_announcement_says_what_is_watched_and_where_its_log_is(tmp_path: Pa
     assert (facts["process"], facts["application"]) == (os.getpid(), "app-1")
     assert facts["queries"] == {"words": "clicks/words"}
     assert Path(facts["store"]).is_absolute()
-    assert facts["limits"]["log"] == config.load(environ={}).log.largest
+    assert facts["limits"]["log"] == settings_file.load(environ={}).log.largest
     assert facts["limits"]["most_savepoints"] == 20
     assert is_running(facts)
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from homeostat.config import load
 from homeostat.core.configuration import TRIGGER_S
 from homeostat.core.errors import ConfigError
 from homeostat.runtime.attach import Attachment, attach
 from homeostat.runtime.launch import CAPABILITIES, read_json
+from homeostat.settings_file import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ import pytest
 from homeostat.core.cycle import Trace
 from homeostat.core.errors import StoreError
 from homeostat.core.loop_state import State
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import BATCH, Record
 from homeostat.runtime.diary import Diary
 from homeostat.store.in_memory import MemoryStore

@@ -16,7 +16,7 @@ from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.errors import StoreError
 from homeostat.core.events import Apply, Event, Notify, Observed, Operator
 from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.record_json import JSON
 from homeostat.core.records import Record
 from homeostat.core.view import View

@@ -5,12 +5,12 @@ from __future__ import annotations
 from homeostat.core.cycle import Trace
 from homeostat.core.loop_state import State
 from homeostat.core.record_json import JSON
+from homeostat.log_views.stored_model import from_store
+from homeostat.log_views.watched_model import WATCHING
 from homeostat.models.model_json import MODEL_KEY
 from homeostat.runtime.model_keeper import EVERY_S, ModelKeeper
 from homeostat.sim.simulation import SimulatedEngine, simulate
 from homeostat.store.in_memory import MemoryStore
-from homeostat.views.stored_model import from_store
-from homeostat.views.watched_model import WATCHING
 from support.models import scenario
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from homeostat.core.errors import ConfigError
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import Record
 from homeostat.runtime.manager import Manager
 from homeostat.runtime.orders import VALID_S, Orders, order

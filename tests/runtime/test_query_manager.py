@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from homeostat import config
+from homeostat import settings_file
 from homeostat.core.cycle import Trace
 from homeostat.core.loop_state import State
 from homeostat.core.objective import Objective
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ActionContent, Record
 from homeostat.core.traffic import Traffic
@@ -21,8 +21,8 @@ from homeostat.runtime.orders import order
 from homeostat.runtime.query_manager import logged_traffic, policy_name, uneven_partitions
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.simulation import SimulatedEngine, build_engine, simulate
-from homeostat.store.applications import ForeignRunError
 from homeostat.store.in_memory import MemoryStore
+from homeostat.store.registered_applications import ForeignRunError
 from homeostat.store.sqlite import SqliteStore
 
 SCENARIO = Scenario(
@@ -50,11 +50,11 @@ SCENARIO = Scenario(
     ],
 )
 def test_the_policy_holds_all_that_is_asked_for(objective: Objective, name: str) -> None:
-    assert policy_name(config.load(environ={}), objective) == name
+    assert policy_name(settings_file.load(environ={}), objective) == name
 
 
 def test_a_policy_that_was_named_is_taken() -> None:
-    named = config.load(environ={}, flags={"policy": "hpa"})
+    named = settings_file.load(environ={}, flags={"policy": "hpa"})
     assert policy_name(named, Objective(latency_p95_s=10.0)) == "hpa"
 
 
@@ -95,7 +95,7 @@ def test_a_log_that_does_not_tell_sources_apart_or_tells_nonsense_is_read() -> N
 def test_the_sensor_of_keys_uses_the_ratio_that_the_detectors_use(tmp_path: Path) -> None:
     file = tmp_path / "homeostat.toml"
     file.write_text("[sensitivity]\nratio = 2.5\n")
-    assert uneven_partitions(config.load(file, environ={})).ratio == 2.5
+    assert uneven_partitions(settings_file.load(file, environ={})).ratio == 2.5
 
 
 def test_an_application_does_not_carry_out_the_action_of_another_one_of_the_same_directory_name(tmp_path: Path) -> None:

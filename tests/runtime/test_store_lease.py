@@ -21,7 +21,7 @@ from homeostat.runtime.identity import IDENTITY, identity_of
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import Lease, LeaseTakenError
 from homeostat.runtime.store_lease import StoreLease, log_after
-from homeostat.store.applications import ApplicationTable
+from homeostat.store.registered_applications import ApplicationTable
 from homeostat.store.sqlite import SqliteStore
 
 HOLDER = """

@@ -10,7 +10,7 @@ import pytest
 from homeostat.core.actions import SCALE_UP
 from homeostat.core.configuration import EXECUTORS_KNOB, PARALLELISM, Knob, Patch
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.view import View
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, FaultSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.simulation import simulate

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from homeostat.log_views.watched_model import WATCHING
 from homeostat.sim.simulation import build_engine, interval_s, simulate
-from homeostat.views.watched_model import WATCHING
 from support.models import scenario
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from homeostat import config as configuration
+from homeostat import settings_file
 from homeostat.core.errors import StoreError
 from homeostat.core.records import Record
 from homeostat.lab.experiment import Moment, Trial
@@ -43,7 +43,7 @@ LIMIT_S = 900.0
 WANTING = """
 from homeostat.core.configuration import EXECUTORS, STATE_PARTITIONS, Knob, Patch
 from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 
 class Wanting:
     name = "wanting"
@@ -257,7 +257,7 @@ def test_a_manager_may_fail_hang_or_end_and_the_query_goes_on(
 ) -> None:
     spec = specification(PROFILE, tmp_path / "ledger", wait_ms=1.0, trigger_s=1.0)
     flags = {"store": str(tmp_path / "log.sqlite"), "plugins": {"detectors": ["moody_detector:Moody"]}}
-    config = configuration.load(None, flags=flags)
+    config = settings_file.load(None, flags=flags)
     application = Application([pipeline_of(spec)], tmp_path / "kept")
     run = application.run_name(NAME)
     messages: list[str] = []

@@ -18,10 +18,10 @@ from homeostat.core.records import Record
 from homeostat.lab import source
 from homeostat.lab.ledger import check, committed_rows, recorded_rows, write_counts
 from homeostat.lab.load_profile import Profile
+from homeostat.log_views.overview import overview
 from homeostat.runtime.attach import Attachment
 from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.store.sqlite import SqliteStore
-from homeostat.views.overview import overview
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from homeostat.core.records import KINDS, Record
 from homeostat.store.explain import LogLine, explain, log_lines
 from homeostat.store.in_memory import MemoryStore
 from homeostat.store.sqlite import SqliteStore
-from homeostat.testing.stores import record_strategy
+from homeostat.testing.store_contract import record_strategy
 from support.paths import DOCS as PAGES
 
 DOCS = PAGES / "reference" / "log.md"

@@ -14,9 +14,9 @@ from homeostat.core.loop_state import State
 from homeostat.core.records import ActionContent, Record
 from homeostat.runtime.saved_state import restore_state
 from homeostat.store import migrations
-from homeostat.store.applications import ApplicationTable
 from homeostat.store.explain import explain
 from homeostat.store.present import load_present
+from homeostat.store.registered_applications import ApplicationTable
 from homeostat.store.sqlite import SqliteStore
 
 OLD_LOG = Path(__file__).parents[1] / "recorded" / "version-0.1.0" / "log.db"

@@ -18,7 +18,7 @@ from homeostat.core.observation import Array
 from homeostat.core.topology import Component, Topology
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel, Setup, Stage
-from homeostat.models.planner import Plan
+from homeostat.models.plan_choice import Plan
 from homeostat.models.task_cost_model import NO_SLOWING, TaskCost
 
 STATE = Knob(STATE_PARTITIONS, "main")

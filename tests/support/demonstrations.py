@@ -9,7 +9,7 @@ from pathlib import Path
 from homeostat.cli.demo_display import Silent
 from homeostat.core.records import Record
 from homeostat.lab.demonstration import REGULATED, Performance, Plan
-from homeostat.views.timeline import Change, Point, TakenAction, Timeline
+from homeostat.log_views.timeline import Change, Point, TakenAction, Timeline
 
 PLAN = Plan(load=((0.0, 1000.0), (45.0, 2000.0), (160.0, 600.0)), slow_at_s=105.0, duration_s=210.0)
 

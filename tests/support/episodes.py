@@ -21,7 +21,7 @@ from homeostat.core.events import (
 from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.loop_state import State
 from homeostat.core.observation import Observation
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import Record
 from homeostat.core.view import View
 from homeostat.testing import described, sample_views, view_of

@@ -9,7 +9,7 @@ from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.findings import Diagnosis, Outcome, Prediction, Proposal, Symptom, Verdict
 from homeostat.core.loop_state import Mode
 from homeostat.core.observation import Observation
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.trial import Trial
 from homeostat.core.view import View
 from homeostat.testing import Played, instances, observations, play, view_of

@@ -23,7 +23,7 @@ from homeostat.core.findings import Proposal
 from homeostat.core.loop_state import State
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array, FlowSample, Observation, TaskSample, WorkerSample
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.topology import Component, Topology
 
 Columns = Mapping[str, Sequence[float]]

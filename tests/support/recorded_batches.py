@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeostat.recordings.run import RecordedBatch
+from homeostat.recorded_data.run import RecordedBatch
 
 
 def batches(*rows: tuple[float, float, float, float, float]) -> list[RecordedBatch]:

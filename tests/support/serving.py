@@ -18,7 +18,7 @@ from homeostat.store.sqlite import SqliteStore
 from homeostat.web.app import Dashboard
 from homeostat.web.connections import IdleClosingProtocol
 from homeostat.web.reader import Reader
-from homeostat.web.tokens import Person, Tokens
+from homeostat.web.token_file import Person, Tokens
 
 OPERATE, READ = "operate-token-of-alice", "read-only-token-of-bob"
 TOKENS = Tokens({OPERATE: Person("alice", "operate"), READ: Person("bob", "read")})

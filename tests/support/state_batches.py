@@ -10,7 +10,7 @@ import numpy as np
 
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Array, Observation, StateLimits, StateSample
-from homeostat.core.policy import Detector
+from homeostat.core.policy_definition import Detector
 from homeostat.testing import instances, observations, view_of
 
 SPAN_S = 30.0

@@ -50,6 +50,11 @@ def test_long_functions_and_large_classes_are_found(counts: ModuleType) -> None:
     assert len(list(counts.large_classes(ROOT / "x.py", ast.parse("class C:\n" + methods)))) == 1
 
 
+def test_names_that_differ_only_in_their_ending_are_found(counts: ModuleType) -> None:
+    names = ["policy.py", "policies/__init__.py", "serve.py", "server.py", "plan.py", "plane_tickets.py", "log.py"]
+    assert list(counts.alike_names([ROOT / name for name in names])) == ["policy and policies", "serve and server"]
+
+
 def test_a_circle_of_imports_is_found(counts: ModuleType) -> None:
     edges = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
     assert counts.reachable("a", edges) == {"a", "b", "c"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.simulation import RunResult, simulate
 

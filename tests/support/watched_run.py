@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from homeostat.core.events import Event, Observed
 from homeostat.spark.cluster.session import build_session, spark_conf
+from homeostat.spark.sense.application_sensors import Sensors
 from homeostat.spark.sense.query_handle import QueryHandle, handle_of
 from homeostat.spark.sense.rest_client import RestClient
-from homeostat.spark.sense.sensors import Sensors
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeostat.core.configuration import PARALLELISM, Knob
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.testing import instances, observations, play, view_of
 
 TASKS = {"lines": instances(100.0, 1.0), "count": instances([60.0, 40.0], [6.0, 4.0], pending_rows=[5.0, 0.0])}

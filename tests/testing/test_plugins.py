@@ -11,7 +11,7 @@ from homeostat.core.causes import OVER_PROVISIONED
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.evidence import Measured
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.symptoms import IDLE, UNKNOWN
 from homeostat.core.view import View
 from homeostat.policies import registry

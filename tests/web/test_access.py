@@ -13,10 +13,10 @@ from homeostat.core.access_records import AccessContent, access_of
 from homeostat.core.records import Record
 from homeostat.store.access_file import AccessFile
 from homeostat.store.sqlite import SqliteStore
-from homeostat.web import access, tokens
+from homeostat.web import access, token_file
 from homeostat.web.access import AccessTrail
 from homeostat.web.throttle import CLIENT_BURST
-from homeostat.web.tokens import Person, TokenFile
+from homeostat.web.token_file import Person, TokenFile
 from support.serving import OPERATE, READ, serving
 
 
@@ -59,7 +59,7 @@ def test_a_revoked_token_ends_sessions_requests_and_streams_without_a_restart(
 ) -> None:
     monkeypatch.setattr("homeostat.web.feed.KEEP_ALIVE_S", 0.1)
     file = tmp_path / "tokens"
-    token = tokens.create(file, "alice", "operate")
+    token = token_file.create(file, "alice", "operate")
     with (
         serving(tmp_path / "log.sqlite", local=False, tokens=TokenFile(file)) as served,
         served.client() as browser,
@@ -70,7 +70,7 @@ def test_a_revoked_token_ends_sessions_requests_and_streams_without_a_restart(
         with program.stream("GET", "/events") as stream:
             lines = stream.iter_lines()
             next(lines)
-            tokens.revoke(file, "alice")
+            token_file.revoke(file, "alice")
             assert all(not line.startswith("event") for line in lines), "the stream ends"
         assert browser.get("/openapi.json").status_code == 401
         assert program.get("/openapi.json").status_code == 401

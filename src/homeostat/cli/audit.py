@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from homeostat.cli.applications import store_path
+from homeostat.cli.find_application import store_path
 from homeostat.cli.log import StoreOption, open_log, run_name
 from homeostat.cli.output import JsonFlag, clock, print_json, print_table
 
@@ -22,7 +22,7 @@ def audit(
     json: JsonFlag = False,
 ) -> None:
     """Show who did what: commands with their answers, sign-ins, refused requests, and changes to tokens."""
-    from homeostat.views.audit import audit_trail
+    from homeostat.log_views.audit import audit_trail
 
     path = store_path(store)
     with open_log(path) as opened:

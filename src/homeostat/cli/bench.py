@@ -230,7 +230,7 @@ def preempt(
 ) -> None:
     """Compare acting on a forecast with reactive policies and an oracle: time behind, and cost."""
     from homeostat.lab.bench import preempt as bench
-    from homeostat.recordings import load_file
+    from homeostat.recorded_data import load_file
 
     cases = [bench.synthetic_case(days, seed), *(bench.from_trace(load_file.read(path), days) for path in trace or ())]
     result = bench.measure(cases, seed=seed, tell=say)
@@ -342,7 +342,7 @@ def forecast(
     """Forecast recorded loads from many points in time, and compare with the actual load and simpler forecasts."""
     from homeostat.lab.bench import forecast as bench
     from homeostat.models.forecast import CANDIDATES
-    from homeostat.recordings import load_file
+    from homeostat.recorded_data import load_file
     from homeostat.strict.units import UnitError, parse_duration
 
     try:

@@ -80,7 +80,7 @@ def duel(
     from homeostat.cli import duel_picture
     from homeostat.lab.bench import duel as bench
     from homeostat.lab.bench.duel_loads import from_trace
-    from homeostat.recordings import load_file
+    from homeostat.recorded_data import load_file
 
     engines = _engines(engine)
     _check_policies(policy or ())

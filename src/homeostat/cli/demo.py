@@ -17,11 +17,11 @@ from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print
 from homeostat.core.errors import ConfigError, HomeostatError
 
 if TYPE_CHECKING:
-    from homeostat.core.policy import Policy
+    from homeostat.core.policy_definition import Policy
     from homeostat.lab.demonstration import Variant, Viewer
+    from homeostat.log_views.timeline import Timeline
     from homeostat.sim.scenario.spec import Scenario
     from homeostat.sim.simulation import RunResult
-    from homeostat.views.timeline import Timeline
 
 SPARK, SIM = "spark", "sim"
 SCENARIO = "demo"

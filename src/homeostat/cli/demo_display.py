@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from homeostat.core.records import Record
     from homeostat.lab.demonstration import Performance, Variant
-    from homeostat.views.timeline import Point, Timeline
+    from homeostat.log_views.timeline import Point, Timeline
 
 REDRAW_S = 1.0
 REPORT_EVERY_S = 15.0

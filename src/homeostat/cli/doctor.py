@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from homeostat._version import __version__
-from homeostat.cli.applications import application_directory, configured_store
+from homeostat.cli.find_application import application_directory, configured_store
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, print_json, print_table
 from homeostat.cli.status import print_capabilities
 from homeostat.core.errors import ConfigError
@@ -158,9 +158,9 @@ def _kafka() -> Check:
 
 def _capabilities(directory: Path | None) -> list[dict[str, Any]]:
     """The actions that the named application can take. Without a name: those of the one started last here."""
+    from homeostat.log_views.overview import HOW_TO_START
     from homeostat.runtime.announcement import directories_here
     from homeostat.runtime.launch import CAPABILITIES, read_json
-    from homeostat.views.overview import HOW_TO_START
 
     if directory is None and not directories_here():
         return []

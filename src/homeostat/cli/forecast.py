@@ -19,7 +19,7 @@ from homeostat.strict.units import UnitError, format_count, format_duration, par
 
 if TYPE_CHECKING:
     from homeostat.models.forecast import Forecast, Series
-    from homeostat.recordings.load import Load
+    from homeostat.recorded_data.load import Load
 
 ROWS_SHOWN = 12
 MOST_VALUES = 1_000_000
@@ -91,8 +91,8 @@ def forecast(
 def _forecast(
     load: Load, horizon_s: float, at: str | None, options: dict[str, Any], picture: Path | None, json: bool
 ) -> None:
+    from homeostat.log_views.traffic_history import apart_json, as_json, forecast_apart
     from homeostat.models import forecast as models
-    from homeostat.views.traffic_history import apart_json, as_json, forecast_apart
 
     whole = models.regular(load.times_s, load.per_s, horizon_s=horizon_s, most=MOST_VALUES)
     count = len(whole.values) if at is None else _place(at, whole)

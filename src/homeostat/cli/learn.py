@@ -11,8 +11,8 @@ import typer
 from homeostat.cli.output import JsonFlag, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from homeostat.lab.learning.examples import Example
-    from homeostat.lab.learning.strength_fit import Comparison
+    from homeostat.lab.evidence_learning.examples import Example
+    from homeostat.lab.evidence_learning.strength_fit import Comparison
 
 # The benchmarks do not use these seeds, so that they test on runs that were not learned from.
 _FIRST_SEED = 100_000
@@ -36,7 +36,7 @@ def learn(
     import json as json_format
 
     from homeostat.diagnosers.strengths import OwnModel, shipped_strengths
-    from homeostat.lab.learning.strength_fit import as_table, learned
+    from homeostat.lab.evidence_learning.strength_fit import as_table, learned
     from homeostat.policies.dotted_paths import cause_model
 
     own = OwnModel(model, cause_model(model)) if model else None
@@ -73,7 +73,7 @@ def _print_comparisons(comparisons: Sequence[Comparison], with_own: bool) -> Non
 
 def _examples(runs: int, first_seed: int, corpus: Path | None) -> list[Example]:
     from homeostat.lab.bench.diagnosis import cases
-    from homeostat.lab.learning.examples import recorded_examples, simulated_examples
+    from homeostat.lab.evidence_learning.examples import recorded_examples, simulated_examples
     from homeostat.policies import registry
 
     policy = registry.build("provisioning")

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from homeostat.cli.applications import store_path
+from homeostat.cli.find_application import store_path
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from homeostat.recordings.load import Load
-    from homeostat.recordings.run import RecordedRun
+    from homeostat.recorded_data.load import Load
+    from homeostat.recorded_data.run import RecordedRun
 
 VALUES = ("count", "rate")
 LEAST_BATCHES = 2
@@ -30,7 +30,7 @@ def load_of(source: str | None, values: str, store: Path | None, run: str | None
             "an event log and another source of the load are both given", where="--event-log", fix="give only one"
         )
     if event_log is not None:
-        from homeostat.spark.outside.recorder import record
+        from homeostat.spark.outside.logged_run import record
 
         return recorded_load(record(event_log), str(event_log))
     if source is None:
@@ -38,7 +38,7 @@ def load_of(source: str | None, values: str, store: Path | None, run: str | None
     path = Path(source)
     if path.suffix == ".toml" or not (path.suffix or path.exists()):
         return simulated_load(source)
-    from homeostat.recordings import load_file
+    from homeostat.recorded_data import load_file
 
     kind: Literal["count", "rate"] = "rate" if values == "rate" else "count"
     return load_file.read(path, kind)
@@ -56,9 +56,9 @@ def one_source(load: Load, name: str) -> Load:
 def stored_load(path: Path, run: str | None) -> Load:
     """The arrival rate of each batch of a run in the log."""
     from homeostat.cli.log import run_name
-    from homeostat.recordings.load import Load
+    from homeostat.log_views.traffic_history import arrival_history
+    from homeostat.recorded_data.load import Load
     from homeostat.store.sqlite import SqliteStore
-    from homeostat.views.traffic_history import arrival_history
 
     if not path.exists():
         raise ConfigError("no log found", where=str(path), fix="give a CSV file, a scenario, or a log with --store")
@@ -74,8 +74,8 @@ def stored_load(path: Path, run: str | None) -> Load:
 
 def recorded_load(recording: RecordedRun, path: str) -> Load:
     """The arrival rate of each batch of a query in Spark's event log."""
-    from homeostat.recordings.arrivals import arrivals, arrivals_by_source
-    from homeostat.recordings.load import Load
+    from homeostat.recorded_data.arrivals import arrivals, arrivals_by_source
+    from homeostat.recorded_data.load import Load
 
     load = Load(f"{recording.query} in {path}", *arrivals(recording), recording.notes, arrivals_by_source(recording))
     return _enough(load, f"query {recording.query}", path)
@@ -94,7 +94,7 @@ def simulated_load(name: str) -> Load:
     import numpy as np
 
     from homeostat.cli import scenario_arguments
-    from homeostat.recordings.load import Load
+    from homeostat.recorded_data.load import Load
     from homeostat.sim.simulation import interval_s
     from homeostat.sim.workload import Workload
 

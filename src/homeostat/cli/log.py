@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from homeostat.cli import log_upkeep as upkeep
-from homeostat.cli.applications import store_path
+from homeostat.cli.find_application import store_path
 from homeostat.cli.log_upkeep import StoreOption as StoreOption
 from homeostat.cli.output import KIND_STYLES, JsonFlag, print_json, print_table, say
 from homeostat.core.errors import ConfigError, HomeostatError, StoreError

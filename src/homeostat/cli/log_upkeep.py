@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli.applications import store_path
+from homeostat.cli.find_application import store_path
 from homeostat.cli.output import JsonFlag, print_json
 from homeostat.core.errors import ConfigError
 
@@ -37,11 +37,11 @@ def prune(
 
     A running manager does this continuously, in small steps.
     """
-    from homeostat import config as configuration
+    from homeostat import settings_file
     from homeostat.cli.scenario_arguments import parse_settings
     from homeostat.store.retention import Retention, usage
 
-    ages = configuration.load(config, flags=parse_settings(settings or [])).log
+    ages = settings_file.load(config, flags=parse_settings(settings or [])).log
     with _writable(store) as opened:
         before = usage(opened)
         done = Retention(opened, ages).finish()

@@ -13,7 +13,7 @@ from homeostat._version import __version__
 from homeostat.cli import (
     audit,
     bench,
-    config,
+    check_settings,
     corpus,
     demo,
     doctor,
@@ -73,7 +73,7 @@ app.command("plan", rich_help_panel=PLAN)(plan.plan)
 app.command("forecast", rich_help_panel=PLAN)(forecast.forecast)
 app.add_typer(sim.app, rich_help_panel=PLAN)
 app.command("policies", rich_help_panel=TOOLS)(policies.policies)
-app.add_typer(config.app, rich_help_panel=TOOLS)
+app.add_typer(check_settings.app, rich_help_panel=TOOLS)
 app.command("doctor", rich_help_panel=TOOLS)(doctor.doctor)
 app.command("fetch", rich_help_panel=TOOLS)(fetch.fetch)
 app.add_typer(token.app, rich_help_panel=TOOLS)

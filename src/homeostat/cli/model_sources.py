@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli.applications import store_path
+from homeostat.cli.find_application import store_path
 from homeostat.cli.log import open_log, run_name
 from homeostat.core.errors import ConfigError
 from homeostat.strict import units
 
 if TYPE_CHECKING:
     from homeostat.models.application_model import ApplicationModel, Predicted
-    from homeostat.recordings.load import Load
+    from homeostat.recorded_data.load import Load
 
 StoreOption = Annotated[
     Path | None,
@@ -58,8 +58,8 @@ def learned_model(
     if event_log is not None and scenario is not None:
         raise ConfigError("two sources are given", where="--event-log, --scenario", fix="give only one of them")
     if event_log is not None:
-        from homeostat.spark.outside.recorder import record
-        from homeostat.views.recorded_model import from_recording
+        from homeostat.log_views.recorded_model import from_recording
+        from homeostat.spark.outside.logged_run import record
 
         recording = record(event_log)
         load = partial(load_sources.recorded_load, recording, str(event_log))
@@ -70,7 +70,7 @@ def learned_model(
 
         model = from_scenario(scenario_arguments.load_scenario(scenario))
         return model, partial(load_sources.simulated_load, scenario)
-    from homeostat.views.stored_model import from_store
+    from homeostat.log_views.stored_model import from_store
 
     path = store_path(store)
     with open_log(path) as log:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homeostat.cli.applications import store_path
+from homeostat.cli.find_application import store_path
 from homeostat.cli.log import StoreOption
 from homeostat.cli.output import JsonFlag, print_json
 from homeostat.core.errors import ConfigError, HomeostatError
@@ -202,8 +202,8 @@ def _print_answer(answer: dict[str, Any], json: bool) -> None:
 
 def _running(store: SqliteStore, name: str | None, path: Path) -> str:
     """The named run; else the only one with recent records, or the only one in the log."""
+    from homeostat.log_views.overview import SILENT_S
     from homeostat.strict.toml_reading import nearest
-    from homeostat.views.overview import SILENT_S
 
     infos = store.runs()
     names = [info.name for info in infos]

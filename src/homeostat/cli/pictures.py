@@ -14,11 +14,11 @@ from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.core.observation import Array
 
 if TYPE_CHECKING:
+    from homeostat.log_views.timeline import Timeline
     from homeostat.models.application_model import ApplicationModel, Predicted
     from homeostat.models.forecast import Forecast, Series
-    from homeostat.models.planner import Plan
+    from homeostat.models.plan_choice import Plan
     from homeostat.sim.simulation import RunResult
-    from homeostat.views.timeline import Timeline
 
 FORMATS = (".png", ".svg")
 # The palette of Okabe and Ito, which colour-blind readers can tell apart.
@@ -204,7 +204,7 @@ def _draw_utilisation(at: Predicted, path: Path) -> None:
 
 def plan(result: Plan, most: int, latency_p95_s: float | None, path: Path) -> None:
     """The first candidate configurations: largest rate, latency, and why each was chosen or not."""
-    from homeostat.views.questions import changes, first_candidates
+    from homeostat.log_views.questions import changes, first_candidates
 
     candidates = first_candidates(result, most)[::-1]
     colours = [ACTION if each is result.best else TAKEN for each in candidates]

@@ -28,11 +28,11 @@ from homeostat.strict import units
 
 if TYPE_CHECKING:
     from homeostat.core.configuration import Knob
+    from homeostat.log_views.questions import History
     from homeostat.models.application_model import ApplicationModel
-    from homeostat.models.planner import Plan
+    from homeostat.models.plan_choice import Plan
     from homeostat.models.planning_question import Candidate
-    from homeostat.recordings.load import Load
-    from homeostat.views.questions import History
+    from homeostat.recorded_data.load import Load
 
 SHOWN = 12
 
@@ -71,7 +71,7 @@ class ObjectiveOptions:
     cost_limit: float | None
 
     def apply(self, model: ApplicationModel) -> ApplicationModel:
-        from homeostat.views import questions
+        from homeostat.log_views import questions
 
         return questions.with_objective(
             model,
@@ -103,9 +103,9 @@ def plan(
 
     Exit code 3: no configuration meets the objective.
     """
-    from homeostat.models.planner import plan as find_plan
+    from homeostat.log_views import questions
+    from homeostat.models.plan_choice import plan as find_plan
     from homeostat.models.planning_question import Goal
-    from homeostat.views import questions
 
     if picture is not None:
         from homeostat.cli import pictures
@@ -136,7 +136,7 @@ def _history(load: Load) -> History:
 
 
 def _print_plan(model: ApplicationModel, result: Plan, load: str) -> None:
-    from homeostat.views.questions import first_candidates
+    from homeostat.log_views.questions import first_candidates
 
     rate = units.format_count(round(result.rate_per_s))
     confidence, horizon = f"{result.goal.confidence:.0%}", units.format_duration(result.goal.horizon_s)
@@ -173,7 +173,7 @@ def _before(result: Plan, knob: Knob) -> str:
 
 
 def _candidate_row(model: ApplicationModel, result: Plan, candidate: Candidate) -> tuple[str, ...]:
-    from homeostat.views.questions import changes
+    from homeostat.log_views.questions import changes
 
     predicted = candidate.predicted
     return (

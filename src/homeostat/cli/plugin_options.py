@@ -19,7 +19,7 @@ WithOption = Annotated[
 
 def load_plugins(kind: str, paths: Sequence[str] | None) -> tuple[Any, ...]:
     """The plug-ins of this kind from the configuration, then those from the command line."""
-    from homeostat import config
+    from homeostat import settings_file
     from homeostat.policies import dotted_paths
 
-    return dotted_paths.parts([*getattr(config.load().settings.plugins, kind), *(paths or ())], kind)
+    return dotted_paths.parts([*getattr(settings_file.load().settings.plugins, kind), *(paths or ())], kind)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli.applications import store_path
+from homeostat.cli.find_application import store_path
 from homeostat.cli.log import RunOption, StoreOption, open_log, run_name
 from homeostat.cli.output import JsonFlag, print_json, say
 from homeostat.core.errors import ConfigError

@@ -102,7 +102,7 @@ def run(
     json: JsonFlag = False,
 ) -> None:
     """Start a streaming application and manage it. Without --master it runs on a local cluster."""
-    from homeostat import config as configuration
+    from homeostat import settings_file
     from homeostat.runtime.launch import Launch
 
     for option, place in (("APP.PY", app), ("--directory", directory), ("--store", store), ("--config", config)):
@@ -114,7 +114,7 @@ def run(
         "store": str(store.resolve()) if store is not None else None,
         **merge_settings({}, parse_settings(settings or [])),
     }
-    log = configuration.load(config, flags=flags).store
+    log = settings_file.load(config, flags=flags).store
     _require_path("store", str(log))
     for_s, spark_settings = _seconds(for_), _spark_conf(conf or [])
     launch = Launch(

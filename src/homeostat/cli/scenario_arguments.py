@@ -12,7 +12,7 @@ from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from homeostat.core.loop_state import Mode
-    from homeostat.core.policy import Policy
+    from homeostat.core.policy_definition import Policy
     from homeostat.sim.scenario.spec import Scenario
     from homeostat.sim.simulation import RunResult
     from homeostat.store.protocol import Store
@@ -78,9 +78,9 @@ def policy_for(
 
 
 def _contradictions(scenario: Scenario, policy: str) -> list[Problem]:
-    from homeostat import config
+    from homeostat import settings_file
 
-    return list(config.contradictions(policy, scenario.objective))
+    return list(settings_file.contradictions(policy, scenario.objective))
 
 
 def _where(scenario: Scenario, problem: Problem, policy: str | None, source: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli.applications import store_path
+from homeostat.cli.find_application import store_path
 from homeostat.cli.log import StoreOption
 from homeostat.cli.output import JsonFlag, print_json, say
 from homeostat.core.errors import ConfigError
@@ -79,8 +79,8 @@ def serve(
     json: JsonFlag = False,
 ) -> None:
     """Serve the dashboard and the HTTP API. They update while the application runs; stop with Ctrl-C."""
-    from homeostat.web.server import THIS_MACHINE, Serving
-    from homeostat.web.server import serve as run_server
+    from homeostat.web.http_server import THIS_MACHINE, Serving
+    from homeostat.web.http_server import serve as run_server
 
     if trusted_proxy and not behind_proxy:
         raise ConfigError("there is no proxy to trust", where="--trusted-proxy", fix="add --behind-proxy")

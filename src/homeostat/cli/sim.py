@@ -14,7 +14,7 @@ from homeostat.core.errors import ConfigError
 if TYPE_CHECKING:
     from homeostat.core.cycle import Trace
     from homeostat.core.loop_state import Mode, State
-    from homeostat.core.policy import Policy
+    from homeostat.core.policy_definition import Policy
     from homeostat.sim.scenario.spec import Scenario
     from homeostat.sim.simulation import RunResult, SimulatedEngine
 
@@ -146,7 +146,7 @@ def fit_scenario(
     """Fit the simulator to a real run, and print it as a scenario for `sim run`."""
     from homeostat.sim.fit.scenario_fit import fit
     from homeostat.sim.scenario.toml_text import to_toml
-    from homeostat.spark.outside.recorder import record
+    from homeostat.spark.outside.logged_run import record
 
     fitted = fit(record(event_log))
     text = to_toml(fitted.scenario)

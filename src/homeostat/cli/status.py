@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homeostat.cli.applications import application_directory
+from homeostat.cli.find_application import application_directory
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table, visible
 from homeostat.core.wording import rows_waiting
 from homeostat.strict.units import format_size
 
 if TYPE_CHECKING:
     from homeostat.core.records import BatchContent
-    from homeostat.views.overview import Overview, QueryState
-    from homeostat.views.resource_usage import DiskUse, ResourceUsage
+    from homeostat.log_views.overview import Overview, QueryState
+    from homeostat.log_views.resource_usage import DiskUse, ResourceUsage
 
 NO_QUERY = "no streaming query is running"
 
@@ -37,7 +37,7 @@ def status(
 
     Exit code 0: healthy. Exit code 3: not running, falling behind, or unknown.
     """
-    from homeostat.views.overview import HEALTHY, overview
+    from homeostat.log_views.overview import HEALTHY, overview
 
     now_s = time.time()
     application = overview(application_directory(directory), now_s)
@@ -102,7 +102,7 @@ def _query_json(query: QueryState, now_s: float) -> dict[str, Any]:
 
 
 def _print(application: Overview, now_s: float) -> None:
-    from homeostat.views.overview import HEALTHY
+    from homeostat.log_views.overview import HEALTHY
 
     out = console()
     about = application.about
@@ -160,7 +160,7 @@ def _amount(value: float, unit: str) -> str:
 
 def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:
     from homeostat.core.records import BatchContent
-    from homeostat.views.catching_up import catching_up_sentence
+    from homeostat.log_views.catching_up import catching_up_sentence
 
     batch = query.batch.content_as(BatchContent) if query.batch is not None else None
     last_report = "never" if query.newest_s is None else f"{now_s - query.newest_s:.0f} s ago"

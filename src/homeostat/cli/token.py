@@ -11,7 +11,7 @@ from homeostat.cli.output import JsonFlag, print_json, print_table, say
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from homeostat.web.tokens import Role
+    from homeostat.web.token_file import Role
 
 app = typer.Typer(
     name="token", help="Create, list, rotate and revoke the tokens of the dashboard.", no_args_is_help=True
@@ -31,7 +31,7 @@ def create(
     name: NameArgument, role: RoleOption = "operate", tokens: TokensOption = None, json: JsonFlag = False
 ) -> None:
     """Create a token and print it. It is shown only once, because the file stores only its hash."""
-    from homeostat.web import tokens as token_file
+    from homeostat.web import token_file
 
     path = _path(tokens)
     _print_token(token_file.create(path, name, _role(role)), name, path, json)
@@ -40,7 +40,7 @@ def create(
 @app.command("list")
 def list_(tokens: TokensOption = None, json: JsonFlag = False) -> None:
     """List who has a token, with the role and the time of creation. It does not print the tokens."""
-    from homeostat.web.tokens import read_entries
+    from homeostat.web.token_file import read_entries
 
     path = _path(tokens)
     entries = read_entries(path) if path.exists() else []
@@ -58,7 +58,7 @@ def list_(tokens: TokensOption = None, json: JsonFlag = False) -> None:
 @app.command("rotate")
 def rotate(name: NameArgument, tokens: TokensOption = None, json: JsonFlag = False) -> None:
     """Replace a token with a new one and print it. The old token and its sessions stop working at once."""
-    from homeostat.web import tokens as token_file
+    from homeostat.web import token_file
 
     path = _path(tokens)
     _print_token(token_file.rotate(path, name), name, path, json)
@@ -67,7 +67,7 @@ def rotate(name: NameArgument, tokens: TokensOption = None, json: JsonFlag = Fal
 @app.command("revoke")
 def revoke(name: NameArgument, tokens: TokensOption = None, json: JsonFlag = False) -> None:
     """Revoke the token of a person. The token and its sessions stop working at once, without a restart."""
-    from homeostat.web import tokens as token_file
+    from homeostat.web import token_file
 
     path = _path(tokens)
     token_file.revoke(path, name)
@@ -80,7 +80,7 @@ def revoke(name: NameArgument, tokens: TokensOption = None, json: JsonFlag = Fal
 @app.command("hash")
 def hash_(tokens: TokensOption = None, json: JsonFlag = False) -> None:
     """Replace plain-text tokens, as earlier versions stored them, with their hashes. The tokens stay valid."""
-    from homeostat.web import tokens as token_file
+    from homeostat.web import token_file
 
     path = _path(tokens)
     count = token_file.hash_plain(path)
@@ -99,14 +99,14 @@ def _print_token(token: str, name: str, path: Path, json: bool) -> None:
 
 
 def _path(tokens: Path | None) -> Path:
-    from homeostat.web.server import own_file
+    from homeostat.web.http_server import own_file
 
     return tokens if tokens is not None else own_file()
 
 
 def _role(text: str) -> Role:
     from homeostat.strict.toml_reading import nearest
-    from homeostat.web.tokens import ROLES
+    from homeostat.web.token_file import ROLES
 
     for role in ROLES:
         if role == text:

@@ -63,7 +63,7 @@ class Changes:
 
     def values(self, model: ApplicationModel) -> dict[Knob, Value]:
         from homeostat.core.configuration import EXECUTORS, ROWS_PER_TRIGGER, TRIGGER_S
-        from homeostat.views import questions
+        from homeostat.log_views import questions
 
         values = _parse_assignments(model, self.assignments)
         if self.executors is not None:
@@ -97,7 +97,7 @@ def whatif(
 
     Exit code 3: the configuration would not keep up with the load.
     """
-    from homeostat.views import questions
+    from homeostat.log_views import questions
 
     if picture is not None:
         from homeostat.cli import pictures
@@ -150,7 +150,7 @@ def _figures(predicted: Predicted) -> dict[str, str]:
 
 
 def _parse_assignments(model: ApplicationModel, assignments: Sequence[str]) -> dict[Knob, Value]:
-    from homeostat.views import questions
+    from homeostat.log_views import questions
 
     values: dict[Knob, Value] = {}
     for assignment in assignments:

@@ -18,7 +18,7 @@ from homeostat.core.events import Command, Event
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.loop_state import State
 from homeostat.core.plugins import Runner, look
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import Record
 from homeostat.core.view import View
 

@@ -23,7 +23,7 @@ from homeostat.core.findings import Proposal
 from homeostat.core.guards import GuardContext, Wish
 from homeostat.core.loop_state import EARN_AFTER, ActiveAction, Advice, State, acted, since
 from homeostat.core.memory import ActionKey, Context
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import ActionContent, AdviceContent, RejectionContent
 from homeostat.core.symptoms import RISE_SEEN_S
 from homeostat.core.traffic import MINUTE_S

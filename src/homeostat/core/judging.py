@@ -17,7 +17,7 @@ from homeostat.core.findings import Diagnosis, Outcome, Proposal, Symptom
 from homeostat.core.loop_state import ActiveAction, Advice, State
 from homeostat.core.memory import MemoryEntry
 from homeostat.core.part_verdicts import PartOutcome, part_outcomes
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import (
     OutcomeContent,
     ReceiptContent,

@@ -16,7 +16,7 @@ from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.guards import Bounds, CostLimit, Guard, GuardContext, KillSwitch, MostReplaced, OneInFlight
 from homeostat.core.loop_state import ActiveAction, State
 from homeostat.core.plugins import Runner, look
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import OperatorContent, OutcomeContent, RejectionContent
 
 # People may skip the guards that only wait, but not those that prevent harm. They may replace any number of workers

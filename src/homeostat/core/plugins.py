@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from homeostat.core.effects import Effects
 from homeostat.core.loop_state import State, since
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.topology import Topology
 from homeostat.core.validation import flaw
 from homeostat.core.view import View, Window

@@ -30,7 +30,7 @@ from homeostat.core.loop_state import (
 )
 from homeostat.core.observation import Observation, WorkerSample
 from homeostat.core.operator_commands import obey
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import EngineContent, ReceiptContent
 from homeostat.core.topology import Topology
 

@@ -18,7 +18,7 @@ from homeostat.core.effects import Effects
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.loop_state import State
 from homeostat.core.plugins import Runner
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.symptoms import SOURCE_TROUBLE, kind_and_subject
 from homeostat.core.view import View, Window
 

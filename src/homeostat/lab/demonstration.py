@@ -19,12 +19,12 @@ from homeostat.lab.ledger import check, committed_rows, recorded_rows, source_st
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.source_control import write_control
 from homeostat.lab.wordcount import NAME, specification, write_app
+from homeostat.log_views.following import Follower
+from homeostat.log_views.timeline import Change, Point, TakenAction, Timeline, actions_of, points_of
 from homeostat.runtime.launch import LEASE, STARTED, SUPERVISOR, Launch, read_json
 from homeostat.runtime.lease import Lease
 from homeostat.runtime.supervisor import INTERRUPTED, Supervisor
 from homeostat.sim.scenario.spec import WorkloadSpec
-from homeostat.views.following import Follower
-from homeostat.views.timeline import Change, Point, TakenAction, Timeline, actions_of, points_of
 
 LOG = "log.sqlite"
 CHANGE = "change"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from homeostat.core.cycle import Trace
 from homeostat.core.loop_state import State
+from homeostat.log_views.watched_model import WATCHING, model_of
 from homeostat.models.application_model import ApplicationModel
 from homeostat.sim.scenario.spec import Scenario
 from homeostat.sim.simulation import SimulatedEngine, simulate
-from homeostat.views.watched_model import WATCHING, model_of
 
 
 def from_scenario(scenario: Scenario, seed: int | None = None) -> ApplicationModel:

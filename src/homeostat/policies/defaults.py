@@ -18,7 +18,7 @@ from homeostat.core.guards import (
     OneInFlight,
     guard_chain,
 )
-from homeostat.core.policy import Detector, Policy
+from homeostat.core.policy_definition import Detector, Policy
 from homeostat.detectors.admission_bound import AdmissionDetector
 from homeostat.detectors.backlog import GrowingBacklogDetector
 from homeostat.detectors.disk_space import DiskSpaceDetector

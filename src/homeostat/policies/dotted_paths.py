@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from homeostat.core.errors import ConfigError
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.diagnosers.strengths import CauseModel
 from homeostat.models.forecast import statsforecast_candidates
 from homeostat.settings import STATSFORECAST, PluginSettings

@@ -15,7 +15,7 @@ from homeostat.core.findings import Outcome
 from homeostat.core.guards import Bounds, CoolDown, CostLimit, KillSwitch, MostReplaced, OneInFlight, guard_chain
 from homeostat.core.memory import Blacklist
 from homeostat.core.observation import NAN
-from homeostat.core.policy import Detector, Policy, Resolver
+from homeostat.core.policy_definition import Detector, Policy, Resolver
 from homeostat.core.trial import Trial
 from homeostat.detectors.paper_thresholds import (
     GROWING_QUEUE_PER_S,

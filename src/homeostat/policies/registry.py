@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from homeostat.core.errors import ConfigError
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.policies import defaults, dotted_paths, paper
 from homeostat.policies.peers import PEER_SETTINGS, PEERS
 from homeostat.settings import Settings, read

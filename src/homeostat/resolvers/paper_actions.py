@@ -14,7 +14,7 @@ from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import DATA_SKEW, OVER_PROVISIONED, SLO_UNMET, SLOW_INSTANCE, UNDER_PROVISIONED
 from homeostat.core.configuration import Patch
 from homeostat.core.findings import Diagnosis, Prediction, Proposal
-from homeostat.core.policy import Resolver
+from homeostat.core.policy_definition import Resolver
 from homeostat.core.view import View
 from homeostat.detectors.paper_thresholds import BackPressure, ThroughputMissed
 from homeostat.diagnosers.paper_table import TableReading

@@ -27,7 +27,7 @@ from homeostat.detectors.slo_violation import LATENCY, ObjectiveMissed
 from homeostat.models.application_model import ApplicationModel, application_model
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.capacity import level
-from homeostat.models.planner import Plan, plan
+from homeostat.models.plan_choice import Plan, plan
 from homeostat.models.planning_question import Candidate, Goal, Proposer, Steady
 from homeostat.models.trend import rise_per_s
 from homeostat.resolvers.model_trust import is_doubted

@@ -23,7 +23,7 @@ from homeostat.settings import read
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from homeostat.config import Config
+    from homeostat.settings_file import Config
     from homeostat.spark.application import Application
 
 HOME = Path(".homeostat")

@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from homeostat import config as configuration
+from homeostat import settings_file
+from homeostat.api_objectives import ObjectiveArgument, combine
 from homeostat.core.causes import NO_MANAGER
 from homeostat.core.configuration import ROWS_PER_TRIGGER, TRIGGER_S, Value
 from homeostat.core.errors import ConfigError, NewerLogError, NoLogError
-from homeostat.objectives import ObjectiveArgument, combine
 from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import HOME, announce, announce_driver, withdraw
 from homeostat.runtime.hold import TAKEN_OVER, ApplicationHold
@@ -51,7 +51,7 @@ class Attachment:
     def __init__(
         self,
         spark: SparkSession,
-        config: configuration.Config,
+        config: settings_file.Config,
         objective: ObjectiveArgument,
         directory: Path,
         bounds: Bounds,
@@ -191,7 +191,7 @@ def attach(
     from `config`, or from homeostat.toml in the working directory. The call returns at once; call `stop()` on the
     result to end it.
     """
-    settings = configuration.load(config, flags={"mode": mode})
+    settings = settings_file.load(config, flags={"mode": mode})
     policy_of(settings, objective_of(settings, combine(objective)))
     home = Path(directory) if directory is not None else HOME / _file_name(str(spark.conf.get("spark.app.name")))
     attachment = Attachment(spark, settings, objective, home.resolve(), _bounds(rows_per_trigger, trigger))

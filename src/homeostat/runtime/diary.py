@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from homeostat.core.cycle import Trace
 from homeostat.core.loop_state import HISTORY_KEPT, State
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import Record
 from homeostat.runtime.batch_lines import Samples
 from homeostat.runtime.present import matrices, present

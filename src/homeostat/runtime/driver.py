@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from homeostat.config import Config
 from homeostat.core.causes import NO_MANAGER, QUERY_STOPPED
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.runtime import pipeline_files, preflight
@@ -29,6 +28,7 @@ from homeostat.runtime.loop_thread import Loop, LoopKeeper
 from homeostat.runtime.messages import say
 from homeostat.runtime.query_manager import manager_maker, uneven_partitions
 from homeostat.runtime.start_watch import StartWatch
+from homeostat.settings_file import Config
 from homeostat.spark.application import Application, waiting_queries
 from homeostat.spark_errors import first_line, given_up, java_reason
 

@@ -12,7 +12,7 @@ from homeostat.core.errors import UnreadableError
 from homeostat.core.events import Apply, Command, Event, Failure, Notify, Operator, Receipt
 from homeostat.core.loop_state import Mode, State
 from homeostat.core.objective import Objective
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import Record
 from homeostat.core.traffic import Traffic
 from homeostat.runtime.orders import Orders

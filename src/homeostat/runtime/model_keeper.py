@@ -6,7 +6,7 @@ import math
 
 from homeostat.core.loop_state import State
 from homeostat.core.plugins import look
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.models.application_model import application_model
 from homeostat.models.model_json import MODEL_KEY, to_json
 from homeostat.store.protocol import Store

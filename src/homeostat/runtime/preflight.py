@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from homeostat import config as configuration
-from homeostat.config import Config
+from homeostat import settings_file
 from homeostat.core.errors import HomeostatError
 from homeostat.runtime import pipeline_files
 from homeostat.runtime.launch import Launch, require_master
 from homeostat.runtime.query_manager import objective_of, policy_of
+from homeostat.settings_file import Config
 from homeostat.spark.pipeline import Pipeline
 from homeostat.store.sqlite import SqliteStore
 
 
 def check(launch: Launch) -> tuple[Config, list[Pipeline]]:
     """The settings and the pipelines. A ConfigError for mistakes that the loop would find only later."""
-    config = configuration.load(launch.config, flags=launch.flags)
+    config = settings_file.load(launch.config, flags=launch.flags)
     pipelines = pipeline_files.load(launch.app)
     for pipeline in pipelines:
         policy_of(config, objective_of(config, pipeline.objective))

@@ -13,7 +13,7 @@ from homeostat.core.cycle import Trace
 from homeostat.core.digest import ComponentDigest, Digest
 from homeostat.core.loop_state import ActiveAction, Standing, State
 from homeostat.core.observation import Array, IntArray, Observation, TaskSample
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.sentences import change_sentence
 from homeostat.core.stats import median
 from homeostat.core.topology import Component

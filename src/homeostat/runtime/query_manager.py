@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from homeostat import config as configuration
-from homeostat.config import Config
+from homeostat import settings_file
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Failure, Notify
 from homeostat.core.objective import Objective
@@ -23,6 +22,7 @@ from homeostat.runtime.kept_log import KeptLog
 from homeostat.runtime.manager import Manager
 from homeostat.runtime.model_keeper import ModelKeeper
 from homeostat.settings import read
+from homeostat.settings_file import Config
 from homeostat.spark.application import Application
 from homeostat.spark.clocks import STEADY
 from homeostat.spark.engine import QueryEngine
@@ -33,7 +33,7 @@ from homeostat.store.rollups import history
 if TYPE_CHECKING:
     from homeostat.core.cycle import Trace
     from homeostat.core.loop_state import State
-    from homeostat.core.policy import Policy
+    from homeostat.core.policy_definition import Policy
     from homeostat.store.protocol import Store
 
 _MOST_BATCHES = 200_000
@@ -79,7 +79,7 @@ def objective_of(config: Config, of_application: Objective) -> Objective:
 def policy_of(config: Config, objective: Objective) -> Policy:
     """The policy for this objective; a ConfigError if the policy cannot pursue it or cannot be built."""
     name, origin = policy_name(config, objective), config.values["policy"].origin
-    for problem in configuration.contradictions(name, objective):
+    for problem in settings_file.contradictions(name, objective):
         raise ConfigError(problem.what, where=origin, fix=problem.fix)
     try:
         return registry.build(name, config.sections)
@@ -158,7 +158,7 @@ def manager_maker(
 
 def policy_name(config: Config, objective: Objective) -> str:
     """The configured policy, or else one that covers the whole objective: `latency` also covers a throughput."""
-    if config.values["policy"].origin != configuration.DEFAULT:
+    if config.values["policy"].origin != settings_file.DEFAULT:
         return config.policy
     if objective.latency_p95_s is not None or objective.lag_s is not None:
         return "latency"

@@ -21,7 +21,7 @@ from homeostat.core.errors import HomeostatError, LeaseLostError, StoreError
 from homeostat.runtime.identity import IDENTITY, Identity, read_identity
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import LeaseTakenError
-from homeostat.store.applications import ApplicationTable, Holder
+from homeostat.store.registered_applications import ApplicationTable, Holder
 from homeostat.store.reopening import reopen
 from homeostat.store.sqlite import SqliteStore
 

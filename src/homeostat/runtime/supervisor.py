@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from homeostat import config as configuration
+from homeostat import settings_file
 from homeostat.core.causes import DRIVER_STOPPED
 from homeostat.core.errors import HomeostatError
 from homeostat.runtime.alarms import Alarm
@@ -151,7 +151,7 @@ class Supervisor:
 
     def _until_it_ends(self, keeper: Keeper, each_moment: Callable[[], None]) -> int:
         asked_s = 0.0
-        limits = configuration.load(self._launch.config, flags=self._launch.flags).files
+        limits = settings_file.load(self._launch.config, flags=self._launch.flags).files
         files = FileKeeper(Path(self._launch.directory), limits, self._say)
         while (code := keeper.code(DRIVER)) is None:
             each_moment()

@@ -10,7 +10,7 @@ from typing import Any
 from homeostat.core.configuration import Knob, Value
 from homeostat.core.cycle import Trace
 from homeostat.core.loop_state import Mode, State
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import Record
 from homeostat.core.traffic import Traffic
 from homeostat.runtime.diary import Diary

@@ -30,13 +30,13 @@ from homeostat.spark.clocks import STEADY
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
 from homeostat.spark.sense.answering_source import AnsweringSource
+from homeostat.spark.sense.application_sensors import Sensors
 from homeostat.spark.sense.disks import Disks
 from homeostat.spark.sense.executor_watch import executor_news
 from homeostat.spark.sense.key_balance import Balances
 from homeostat.spark.sense.query_handle import QueryHandle
 from homeostat.spark.sense.rest_client import RestClient
 from homeostat.spark.sense.savepoint_watch import SavepointWatch
-from homeostat.spark.sense.sensors import Sensors
 from homeostat.spark.sense.status_store import StatusStore
 from homeostat.spark.undone_work import UndoneWork
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from homeostat.api_objectives import ObjectiveArgument, combine
 from homeostat.core.configuration import (
     PARALLELISM,
     ROWS_PER_TRIGGER,
@@ -20,7 +21,6 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.core.objective import Objective
-from homeostat.objectives import ObjectiveArgument, combine
 from homeostat.spark.cluster.kafka_connector import fix_for
 from homeostat.spark.sense.declared_steps import DeclaredSteps
 from homeostat.spark.sense.source_formats import format_of, knob_options

@@ -10,8 +10,8 @@ from homeostat.testing.builders import blanked, described, instances, observatio
 from homeostat.testing.engine_contract import ENGINE_CHECKS, check_engine
 from homeostat.testing.loop import Played, play
 from homeostat.testing.plugins import check_detector, check_diagnoser, check_policy, check_resolver
-from homeostat.testing.stores import STORE_CHECKS, check_store, check_survives_kill
-from homeostat.testing.views import sample_views
+from homeostat.testing.sample_views import sample_views
+from homeostat.testing.store_contract import STORE_CHECKS, check_store, check_survives_kill
 
 __all__ = [
     "ENGINE_CHECKS",

@@ -9,7 +9,7 @@ from homeostat.core.cycle import step
 from homeostat.core.events import Apply, Command, Event, Observed, Receipt
 from homeostat.core.loop_state import Mode, State
 from homeostat.core.observation import Observation
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import Record
 from homeostat.core.view import View
 from homeostat.testing.builders import described

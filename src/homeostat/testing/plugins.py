@@ -18,12 +18,12 @@ from homeostat.core.evidence import Measured, MissingMetric
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.guards import GuardContext
 from homeostat.core.loop_state import State
-from homeostat.core.policy import Detector, Diagnoser, Policy, Resolver
+from homeostat.core.policy_definition import Detector, Diagnoser, Policy, Resolver
 from homeostat.core.symptoms import UNKNOWN
 from homeostat.core.validation import flaw
 from homeostat.core.view import View
 from homeostat.testing.builders import described
-from homeostat.testing.views import idle_views, partly_unknown_views, sample_views, unknown_views
+from homeostat.testing.sample_views import idle_views, partly_unknown_views, sample_views, unknown_views
 
 _FOREIGN = "somebody else's"
 _Finding = TypeVar("_Finding", Symptom, Diagnosis, Proposal)

@@ -16,7 +16,7 @@ from homeostat.store.access_file import AccessFile
 from homeostat.web.responses import RefusalError
 from homeostat.web.security import Sessions, cookie
 from homeostat.web.throttle import UNKNOWN, Allowance, SignInThrottle, whole_seconds
-from homeostat.web.tokens import Person, Tokens, digest_of
+from homeostat.web.token_file import Person, Tokens, digest_of
 
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection

@@ -35,7 +35,7 @@ from homeostat.web.reader import Reader
 from homeostat.web.responses import HTML_TYPE, JSON_TYPE, Body, RefusalError, as_json, refusal_response, with_etag
 from homeostat.web.security import SESSION_S, cookie
 from homeostat.web.summary import is_simulated
-from homeostat.web.tokens import Person, Role, Tokens
+from homeostat.web.token_file import Person, Role, Tokens
 
 # A page sends the last event that it received. Any answer made after that event is new enough for it.
 SEEN = "homeostat-seen"

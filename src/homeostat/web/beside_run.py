@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from homeostat.spark.cluster.process_keeper import Keeper
-from homeostat.web.server import LOOPBACK, PORT
+from homeostat.web.http_server import LOOPBACK, PORT
 
 REQUIRED_MODULES = ("jinja2", "starlette", "uvicorn")
 

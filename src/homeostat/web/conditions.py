@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from homeostat.core.loop_state import EARN_AFTER
+from homeostat.log_views.overview import HEALTHY, STOPPED, UNKNOWN
 from homeostat.store.present import Present
-from homeostat.views.overview import HEALTHY, STOPPED, UNKNOWN
 from homeostat.web.summary import RunSummary
 from homeostat.web.texts import as_sentence
 

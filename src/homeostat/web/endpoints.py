@@ -13,7 +13,7 @@ from homeostat.runtime.orders import COMMANDS, LONGEST
 from homeostat.store.protocol import Store
 from homeostat.web import page_answers, whatif
 from homeostat.web.parameters import Parameter
-from homeostat.web.tokens import Role
+from homeostat.web.token_file import Role
 
 # An answer is a context of `page_contexts`, or a mapping where there is no page.
 Answer = Callable[[Store, Mapping[str, Any]], object]

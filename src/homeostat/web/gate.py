@@ -15,7 +15,7 @@ from homeostat.web.connections import MOST_PER_CLIENT
 from homeostat.web.responses import RefusalError, refusal_response
 from homeostat.web.security import HEADERS, LARGEST_BODY, loopback, own_host, same_origin
 from homeostat.web.throttle import network
-from homeostat.web.tokens import Person
+from homeostat.web.token_file import Person
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from homeostat.core.records import KINDS
+from homeostat.log_views.overview import HEALTHY
 from homeostat.store.protocol import Store
-from homeostat.views.overview import HEALTHY
 from homeostat.web.summary import RunSummary, summarise
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -10,14 +10,14 @@ from typing import Any
 
 from homeostat.core.errors import HomeostatError, StoreError
 from homeostat.core.records import DELIVERY, KINDS, LISTED_KINDS, Record
+from homeostat.log_views.audit import MOST_LINES, audit_trail
+from homeostat.log_views.catching_up import catching_up, catching_up_sentence
+from homeostat.log_views.overview import STOPPED, undelivered
+from homeostat.log_views.traffic_history import apart_json, arrival_history, as_json, forecast_apart
 from homeostat.store import explain
 from homeostat.store.present import load_matrices, load_present
 from homeostat.store.protocol import RunInfo, Store
 from homeostat.store.sqlite import SqliteStore
-from homeostat.views.audit import MOST_LINES, audit_trail
-from homeostat.views.catching_up import catching_up, catching_up_sentence
-from homeostat.views.overview import STOPPED, undelivered
-from homeostat.views.traffic_history import apart_json, arrival_history, as_json, forecast_apart
 from homeostat.web import stories, summary
 from homeostat.web.conditions import answer, conditions
 from homeostat.web.page_contexts import (

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeostat.core.errors import HomeostatError
+from homeostat.log_views.audit import AuditLine
 from homeostat.store.present import Present, TimeMatrix
-from homeostat.views.audit import AuditLine
 from homeostat.web.conditions import Condition
 from homeostat.web.stories import RecordLine, Story
 from homeostat.web.summary import ApplicationRuns, RunSummary
-from homeostat.web.tokens import Person
+from homeostat.web.token_file import Person
 
 
 @dataclass(frozen=True, slots=True)

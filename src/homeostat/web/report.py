@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from homeostat.core.records import ACTION, OUTCOME, BatchContent, OutcomeContent, Record, with_content
 from homeostat.core.wording import number, span
+from homeostat.log_views.overview import period_s
+from homeostat.log_views.timeline import behind, processed_per_s
 from homeostat.store.present import load_present
 from homeostat.store.protocol import Store
 from homeostat.store.rollups import history
-from homeostat.views.overview import period_s
-from homeostat.views.timeline import behind, processed_per_s
 from homeostat.web import page_answers, stories, summary
 from homeostat.web.page_contexts import ReportContext
 from homeostat.web.pages import STATIC, page

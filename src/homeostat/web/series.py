@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from homeostat.core.records import ACTION, BatchContent, Record, with_content
 from homeostat.detectors.slo_violation import lag_of, latency_of
+from homeostat.log_views.timeline import processed_per_s
 from homeostat.store.protocol import Store
 from homeostat.store.rollups import history
-from homeostat.views.timeline import processed_per_s
 
 MOST_POINTS = 600
 # More batches, minutes or hours than this are not read: a picture shows fewer.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from homeostat.core.errors import StoreError
 from homeostat.core.records import BATCH, Record
+from homeostat.log_views.overview import HEALTHY, STOPPED, UNKNOWN, query_state
 from homeostat.store.present import PresentAction, StandingFinding, load_present
 from homeostat.store.protocol import RunInfo, Store
-from homeostat.views.overview import HEALTHY, STOPPED, UNKNOWN, query_state
 from homeostat.web.series import contents, latest, rates
 from homeostat.web.texts import as_sentence
 

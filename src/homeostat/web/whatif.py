@@ -11,15 +11,15 @@ from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB, Configuratio
 from homeostat.core.errors import ConfigError
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.records import BATCH
+from homeostat.log_views import questions
+from homeostat.log_views.traffic_history import traffic
 from homeostat.models.application_model import ApplicationModel, Predicted
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.model_json import MODEL_KEY
-from homeostat.models.planner import plan
+from homeostat.models.plan_choice import plan
 from homeostat.models.planning_question import Goal
 from homeostat.store.present import load_present
 from homeostat.store.protocol import Store
-from homeostat.views import questions
-from homeostat.views.traffic_history import traffic
 from homeostat.web.page_answers import RUN, Parameters, known_run
 from homeostat.web.page_contexts import PerformanceContext, PlansContext, Slider
 from homeostat.web.parameters import choice, number, text, whole
@@ -74,7 +74,7 @@ def plans(store: Store, parameters: Parameters) -> PlansContext:
 def _answer(
     store: Store, parameters: Parameters, context: type[_Context], answer: Callable[[str, ApplicationModel], _Context]
 ) -> _Context:
-    from homeostat.views.stored_model import from_store
+    from homeostat.log_views.stored_model import from_store
 
     run = known_run(store, parameters["run"]).name
     if store.load_state(run, MODEL_KEY) is None:

@@ -24,7 +24,7 @@ from homeostat.lab.bench.diagnosis_rivals import MIB, MaxMedianRule, SparkForens
 from homeostat.policies import registry
 from homeostat.testing.builders import instances, observations, view_of
 from homeostat.testing.plugins import check_diagnoser
-from homeostat.testing.views import sample_views
+from homeostat.testing.sample_views import sample_views
 
 MAX_MEDIAN, FORENSICS = MaxMedianRule(), SparkForensicsThresholds()
 

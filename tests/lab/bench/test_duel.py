@@ -12,7 +12,7 @@ from homeostat.cli import duel_picture
 from homeostat.core.errors import ConfigError
 from homeostat.lab.bench import duel
 from homeostat.lab.bench.duel_loads import MICROBATCH, from_trace
-from homeostat.recordings.load import Load
+from homeostat.recorded_data.load import Load
 
 
 def steps(name: str) -> Any:

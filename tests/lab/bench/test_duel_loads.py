@@ -7,7 +7,7 @@ import pytest
 
 from homeostat.core.errors import ConfigError
 from homeostat.lab.bench.duel_loads import DATAFLOW, MICROBATCH, PEAK_SHARE, built_in, from_trace, peak_per_s, scenario
-from homeostat.recordings.load import Load
+from homeostat.recorded_data.load import Load
 from homeostat.sim.scenario.spec import MicrobatchSpec
 from homeostat.sim.simulation import build_engine
 

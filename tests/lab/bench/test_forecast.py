@@ -11,7 +11,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
 from homeostat.lab.bench import forecast as bench
 from homeostat.models.forecast import CANDIDATES, Series
-from homeostat.recordings.load import Load
+from homeostat.recorded_data.load import Load
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 

@@ -12,7 +12,7 @@ from homeostat.lab.bench import latency, models_spark
 from homeostat.lab.bench.latency import Static
 from homeostat.lab.bench.prediction_errors import LEAST_TRIED
 from homeostat.lab.bench.twin import Setup
-from homeostat.recordings.run import RecordedBatch, RecordedExecutor, RecordedRun
+from homeostat.recorded_data.run import RecordedBatch, RecordedExecutor, RecordedRun
 
 
 def batches(seconds: Sequence[float], *, trigger_s: float = 5.0, load_per_s: float = 100.0) -> list[RecordedBatch]:

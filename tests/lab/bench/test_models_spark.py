@@ -11,9 +11,9 @@ import pytest
 from homeostat.lab.bench import models_spark
 from homeostat.lab.bench.prediction_errors import LEAST_TRIED, MOST_ERROR
 from homeostat.lab.bench.twin import Setup
-from homeostat.recordings.run import RecordedBatch, RecordedRun
-from homeostat.spark.outside.recorder import record
-from homeostat.views.recorded_model import from_recording
+from homeostat.log_views.recorded_model import from_recording
+from homeostat.recorded_data.run import RecordedBatch, RecordedRun
+from homeostat.spark.outside.logged_run import record
 from support.paths import RECORDED as LOGS
 
 pytestmark = pytest.mark.slow

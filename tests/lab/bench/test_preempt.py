@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.core.errors import ConfigError
 from homeostat.lab.bench import preempt
-from homeostat.recordings.load import Load
+from homeostat.recorded_data.load import Load
 
 pytestmark = pytest.mark.slow
 

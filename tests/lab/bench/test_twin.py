@@ -23,7 +23,7 @@ from homeostat.lab.bench.twin import (
     twin_seconds,
 )
 from homeostat.lab.bench.twin_experiments import TRIGGER_S
-from homeostat.recordings.run import RecordedBatch, RecordedRun
+from homeostat.recorded_data.run import RecordedBatch, RecordedRun
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.workload import Workload
 

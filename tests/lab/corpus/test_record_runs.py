@@ -12,7 +12,7 @@ import pytest
 from homeostat.lab.corpus.labels import read_labels
 from homeostat.lab.corpus.shrinking import kept_events
 from homeostat.spark.outside import event_log
-from homeostat.spark.outside.recorder import record
+from homeostat.spark.outside.logged_run import record
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ from pathlib import Path
 from homeostat.lab.corpus.shrinking import LOG_START, Scrubber, kept_events, shrink, write_log
 from homeostat.spark.outside import event_log
 from homeostat.spark.outside.event_log import EventLog
-from homeostat.spark.outside.recorder import UPDATED_KEYS, record
+from homeostat.spark.outside.logged_run import UPDATED_KEYS, record
 from support.paths import RECORDED
 
 TASK = {

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from homeostat.core.findings import Prediction
 from homeostat.core.memory import ActionKey, Context, MemoryEntry
 from homeostat.core.observation import NAN, Observation
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.trial import Trial
 from homeostat.policies.peers import (
     PEERS,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from homeostat.recordings.run import RecordedBatch, RecordedTasks
+from homeostat.recorded_data.run import RecordedBatch, RecordedTasks
 from homeostat.sim.fit.calibration import calibrate, percentiles, round_digits
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec
 

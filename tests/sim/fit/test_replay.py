@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from homeostat.recordings.run import RecordedBatch, RecordedTasks
+from homeostat.recorded_data.run import RecordedBatch, RecordedTasks
 from homeostat.sim.fit.replay import replay, replay_parts
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise
 

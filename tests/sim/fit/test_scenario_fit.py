@@ -11,7 +11,7 @@ import pytest
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Observed
 from homeostat.core.observation import NAN, Observation
-from homeostat.recordings.run import (
+from homeostat.recorded_data.run import (
     RecordedBatch,
     RecordedComponent,
     RecordedExecutor,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.errors import ConfigError
-from homeostat.recordings import trace_file
+from homeostat.recorded_data import trace_file
 from homeostat.sim.routing import heaviest_key, shares
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.scenario.spec import ComponentSpec

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from homeostat.core.errors import ConfigError
-from homeostat.recordings.trace_file import TraceOptions
+from homeostat.recorded_data.trace_file import TraceOptions
 from homeostat.sim.dataflow.engine import Dataflow
 from homeostat.sim.scenario import catalogue, fault_tables, spec
 from homeostat.sim.scenario import tables as tables

@@ -14,10 +14,10 @@ from homeostat.core.observation import NAN
 from homeostat.lab import source_registration
 from homeostat.lab.faults import hang_while
 from homeostat.spark.sense import source_formats
+from homeostat.spark.sense.application_sensors import Sensors
 from homeostat.spark.sense.progress import arrived_rows, idle_flows, read_progress
 from homeostat.spark.sense.query_handle import handle_of
 from homeostat.spark.sense.rest_client import RestClient
-from homeostat.spark.sense.sensors import Sensors
 from homeostat.spark.sense.source_formats import (
     SourceFormat,
     SourceOptions,

@@ -11,7 +11,7 @@ from homeostat.core.configuration import EXECUTORS
 from homeostat.core.cycle import Trace
 from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.loop_state import State
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.lab.bench.diagnosis_cases import Case
 from homeostat.sim.simulation import SimulatedEngine, simulate
 from homeostat.sim.truth import TruthSample

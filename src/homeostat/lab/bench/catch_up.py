@@ -31,7 +31,7 @@ from homeostat.models.batch_model import RECENT
 from homeostat.models.caught_up import Backlog, when_caught_up
 from homeostat.models.model_fitting import batch_model
 from homeostat.models.performance import rows_within
-from homeostat.models.planner import plan
+from homeostat.models.plan_choice import plan
 from homeostat.models.planning_question import Goal, Steady
 
 # Settings are tuned on smaller seeds only.

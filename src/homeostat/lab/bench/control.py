@@ -15,7 +15,7 @@ import numpy as np
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, Event
 from homeostat.core.loop_state import WINDOW_KEPT, State
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.lab.bench import planning_time
 from homeostat.policies import registry
 from homeostat.sim.dataflow.engine import Dataflow

@@ -23,7 +23,7 @@ from homeostat.core.causes import (
     UNDER_PROVISIONED,
 )
 from homeostat.core.evidence_limits import WORTH_NAMING
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.time_causes import FAILING_TASKS
 from homeostat.lab.bench.case_runs import Cycle, PlayedRun, Scaling, is_right, play
 from homeostat.lab.bench.diagnosis_cases import CLEAN, FAULTS, Case, draw_case

@@ -15,7 +15,7 @@ from homeostat.core.events import EngineChanged, Event, Observed
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS, NEARLY_LATE
 from homeostat.core.findings import Diagnosis
 from homeostat.core.loop_state import State
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.lab.bench.diagnosis import NO_TROUBLE, Score, beside, summary
 from homeostat.lab.bench.diagnosis_rivals import CLAIMS
 from homeostat.lab.corpus.labels import InjectedFault, Label, read_labels

@@ -20,7 +20,7 @@ from homeostat.core.causes import (
 )
 from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.observation import Array, Observation, TaskCosts, TaskSample
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.time_causes import (
     COSTLY_KEYS,
     FAILING_TASKS,

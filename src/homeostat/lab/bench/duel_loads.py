@@ -11,7 +11,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
 from homeostat.core.stats import median
 from homeostat.core.traffic import KEPT, MINUTE_S, Traffic
-from homeostat.recordings.load import Load
+from homeostat.recorded_data.load import Load
 from homeostat.sim.scenario.spec import (
     ComponentSpec,
     DataflowSpec,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.policies import registry
 
 # What a second of violation costs, in seconds of all the instances that the oracle has on average: 1 % of the time is

@@ -17,7 +17,7 @@ from homeostat.models.forecast import CANDIDATES, Forecast, Forecaster, Series, 
 from homeostat.models.forecast.backtest import bridge_gaps
 from homeostat.models.forecast.baselines import roll
 from homeostat.models.forecast.champion import season_scale
-from homeostat.recordings.load import Load
+from homeostat.recorded_data.load import Load
 from homeostat.strict.units import format_duration
 
 HORIZONS_S = (900.0, 3600.0, 6 * 3600.0, 86_400.0)

@@ -21,7 +21,7 @@ from homeostat.lab.bench.twin_experiments import SETTINGS
 from homeostat.lab.experiment import Moment, Trial, TrialResult, json_of
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import WordCount, specification
-from homeostat.recordings.run import RecordedBatch, RecordedExecutor, RecordedRun
+from homeostat.recorded_data.run import RecordedBatch, RecordedExecutor, RecordedRun
 from homeostat.sim.scenario.spec import WorkloadSpec
 
 # A new executor takes seconds to warm up; the objective must leave room for that.

@@ -29,10 +29,10 @@ from homeostat.lab.bench.latency import EVERY_S, PEAK_PER_S
 from homeostat.lab.bench.prediction_errors import SEED, Real, comparison_json, summary
 from homeostat.lab.bench.twin import Setup, only, real_run
 from homeostat.lab.wordcount import NAME
+from homeostat.log_views.recorded_model import from_recording
 from homeostat.models.application_model import ApplicationModel
-from homeostat.recordings.run import RecordedBatch, RecordedRun
-from homeostat.spark.outside.recorder import record
-from homeostat.views.recorded_model import from_recording
+from homeostat.recorded_data.run import RecordedBatch, RecordedRun
+from homeostat.spark.outside.logged_run import record
 
 Tell = Callable[[str], None]
 Runs = Mapping[Setup, Sequence[str]]

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from homeostat.core.causes import UNDER_PROVISIONED
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.records import DiagnosisContent, with_content
 from homeostat.policies import registry
 from homeostat.sim.scenario import catalogue

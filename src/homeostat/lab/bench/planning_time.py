@@ -22,7 +22,7 @@ from homeostat.core.objective import Objective
 from homeostat.core.topology import Component, Topology
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel, Setup, Stage
-from homeostat.models.planner import plan
+from homeostat.models.plan_choice import plan
 from homeostat.models.saturation import FlowModel, KeyShares, Operator
 from homeostat.models.task_cost_model import TaskCost
 

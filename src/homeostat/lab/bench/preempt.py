@@ -13,13 +13,13 @@ import numpy as np
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.traffic import MINUTE_S, Traffic
 from homeostat.detectors.forecast_rise import RiseDetector
 from homeostat.models.forecast import Forecast
 from homeostat.models.forecast.series import regular
 from homeostat.policies import registry
-from homeostat.recordings.load import Load
+from homeostat.recorded_data.load import Load
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.simulation import RunResult, simulate
 from homeostat.sim.workload import Workload

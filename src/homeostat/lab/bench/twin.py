@@ -32,12 +32,12 @@ from homeostat.lab.bench.twin_experiments import (
 from homeostat.lab.experiment import Moment, Trial, json_of
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import NAME, specification
-from homeostat.recordings.run import RecordedRun
+from homeostat.recorded_data.run import RecordedRun
 from homeostat.sim.fit.scenario_fit import Fitted, agreement, fit
 from homeostat.sim.microbatch.engine import Microbatch
 from homeostat.sim.scenario.spec import MicrobatchSpec, Scenario, WorkloadSpec
 from homeostat.spark.act.deadline import Deadline
-from homeostat.spark.outside.recorder import record
+from homeostat.spark.outside.logged_run import record
 
 FIT, EXPERIMENT = "fit", "experiments"
 PARTS = (FIT, EXPERIMENT)

@@ -12,9 +12,9 @@ from homeostat.core.loop_state import State
 from homeostat.core.observation import Observation
 from homeostat.core.plugins import look
 from homeostat.core.view import View
+from homeostat.log_views.watched_model import WATCHING
 from homeostat.sim.scenario.spec import Scenario
 from homeostat.sim.simulation import build_engine
-from homeostat.views.watched_model import WATCHING
 
 _TIME_LIMIT_S = 3_600.0
 

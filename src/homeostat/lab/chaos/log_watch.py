@@ -10,8 +10,8 @@ from pathlib import Path
 from homeostat.core.change_parts import Values
 from homeostat.core.errors import HomeostatError
 from homeostat.core.records import ACTION, ORDER, ActionContent, BatchContent, ReceiptContent, Record
+from homeostat.log_views.timeline import behind
 from homeostat.store.sqlite import SqliteStore
-from homeostat.views.timeline import behind
 
 _MOST_AT_ONCE = 10_000
 

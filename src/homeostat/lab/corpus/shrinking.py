@@ -13,7 +13,7 @@ from typing import Any
 
 from homeostat.spark.outside import event_log
 from homeostat.spark.outside.event_log import open_part, parts
-from homeostat.spark.outside.recorder import UPDATED_KEYS
+from homeostat.spark.outside.logged_run import UPDATED_KEYS
 
 Json = Mapping[str, Any]
 

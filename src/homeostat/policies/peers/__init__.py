@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.policies.peers.ds2 import Ds2Settings, ds2
 from homeostat.policies.peers.dstream import DStreamSettings, dstream
 from homeostat.policies.peers.dynamic_allocation import DynamicAllocationSettings, spark_dynamic_allocation

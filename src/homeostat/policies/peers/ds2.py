@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from homeostat.core.digest import Digest
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.view import View
 from homeostat.policies.peers.measurements import arrivals, demands, measure, recent, units
 from homeostat.policies.peers.rule import Missing, Target, rule_policy

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.view import View
 from homeostat.policies.peers.measurements import measure, recent, units
 from homeostat.policies.peers.rule import Missing, Target, rule_policy

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.view import View, Window
 from homeostat.policies.peers.measurements import Unit, recent, slots_per_worker, units
 from homeostat.policies.peers.rule import Missing, Target, rule_policy

@@ -18,7 +18,7 @@ import numpy as np
 
 from homeostat.core.digest import Digest
 from homeostat.core.observation import NAN
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.view import View
 from homeostat.policies.peers.measurements import (
     Load,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from homeostat.core.arbiter import InOrderArbiter
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.detectors.paper_thresholds import PendingSkewDetector, PressureDetector, RateSkewDetector
 from homeostat.diagnosers.paper_table import PaperTable
 from homeostat.policies.paper import PaperSettings

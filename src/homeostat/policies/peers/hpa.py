@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from homeostat.core.digest import Digest
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.view import View
 from homeostat.policies.peers.measurements import Load, Unit, measure, recent, units
 from homeostat.policies.peers.rule import Missing, Target, rule_policy

@@ -15,7 +15,7 @@ from homeostat.core.evidence import Evidence, Measured, MissingMetric
 from homeostat.core.findings import Diagnosis, Outcome, Prediction, Proposal, Symptom
 from homeostat.core.guards import Bounds, KillSwitch, OneInFlight, guard_chain
 from homeostat.core.memory import ActionKey, Context, Entries, MemoryEntry
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.symptoms import UNKNOWN
 from homeostat.core.trial import Trial
 from homeostat.core.view import View

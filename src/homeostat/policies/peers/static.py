@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from homeostat.core.errors import ConfigError
 from homeostat.core.loop_state import HISTORY_KEPT
 from homeostat.core.observation import NAN
-from homeostat.core.policy import Policy
+from homeostat.core.policy_definition import Policy
 from homeostat.core.view import View
 from homeostat.policies.peers.ds2 import size
 from homeostat.policies.peers.measurements import arrivals, recent, units

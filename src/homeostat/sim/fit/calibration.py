@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from homeostat.core.observation import Array
-from homeostat.recordings.run import RecordedBatch
+from homeostat.recorded_data.run import RecordedBatch
 from homeostat.sim.fit.replay import replay, replay_parts
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise
 

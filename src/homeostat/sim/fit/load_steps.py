@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from homeostat.recordings.run import RecordedBatch
+from homeostat.recorded_data.run import RecordedBatch
 from homeostat.sim.scenario.spec import WorkloadSpec
 
 # A rate that differs from the mean of its step by more than this share begins a new step. A smaller share follows the

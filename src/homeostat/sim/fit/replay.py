@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from homeostat.core.observation import Array
-from homeostat.recordings.run import RecordedBatch
+from homeostat.recorded_data.run import RecordedBatch
 from homeostat.sim.microbatch.slowness import Slowness
 from homeostat.sim.microbatch.stages import Routing, busy_executors, stage_rows, work
 from homeostat.sim.microbatch.task_scheduling import makespan_s

@@ -12,8 +12,8 @@ import numpy as np
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
-from homeostat.recordings import batch_limits
-from homeostat.recordings.run import RecordedBatch, RecordedComponent, RecordedRun, RecordedTasks
+from homeostat.recorded_data import batch_limits
+from homeostat.recorded_data.run import RecordedBatch, RecordedComponent, RecordedRun, RecordedTasks
 from homeostat.sim.fit.calibration import (
     FASTEST_PER_S,
     LEAST_BATCHES,

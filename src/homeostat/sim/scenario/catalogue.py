@@ -12,7 +12,7 @@ from typing import Any
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.objective import Objective
-from homeostat.recordings import trace_file
+from homeostat.recorded_data import trace_file
 from homeostat.sim.scenario.checks import contradictions
 from homeostat.sim.scenario.spec import (
     ComponentSpec,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from homeostat.recordings.load import FASTEST_PER_S
+from homeostat.recorded_data.load import FASTEST_PER_S
 from homeostat.strict import toml_reading
 from homeostat.strict.toml_reading import ContradictionError
 

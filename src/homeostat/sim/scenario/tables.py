@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from homeostat.recordings.load import ValueKind
+from homeostat.recorded_data.load import ValueKind
 from homeostat.settings import Settings
 from homeostat.sim.scenario.fault_tables import FaultTable
 from homeostat.sim.scenario.table_types import (

@@ -22,13 +22,13 @@ from homeostat.core.topology import Topology
 from homeostat.spark.clocks import STEADY, DriverClock
 from homeostat.spark.event_inbox import Inbox
 from homeostat.spark.outside.event_log import QUERY_PROGRESS, STAGE_SUBMITTED, EventLog, graph_of, progress_of
+from homeostat.spark.sense.application_sensors import Sensors
 from homeostat.spark.sense.executor_watch import executor_news
 from homeostat.spark.sense.plan_graph import StageGraph
 from homeostat.spark.sense.progress import Json
 from homeostat.spark.sense.query_handle import QueryHandle
 from homeostat.spark.sense.rest_answers import Job
 from homeostat.spark.sense.rest_client import RestClient
-from homeostat.spark.sense.sensors import Sensors
 
 _ENDED_AFTER_S = 10.0  # a choice: the latest batch counts as ended after so long without a further job
 _LIST_ANEW_S = 30.0  # a choice: after so long without a new job, check whether a number was skipped
