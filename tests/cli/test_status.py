@@ -147,10 +147,10 @@ def test_it_says_when_a_backlog_will_be_gone(homeostat: Homeostat, home: Path) -
     store = SqliteStore(home / "clicks" / "log.sqlite")
     store.save_state("clicks/words", MODEL_KEY, to_json(batches()))
     store.close()
-    told = homeostat("status", "--json").json["queries"][0]["catch_up"]
-    assert (told["rows"], told["arrival_per_s"]) == (620_000, 2_000.0)
-    assert [each["instances"] for each in told["times"]] == [3, 4]
-    assert told["times"][0]["at_s"] == pytest.approx(now_s + 612, abs=1)
+    catch_up = homeostat("status", "--json").json["queries"][0]["catch_up"]
+    assert (catch_up["rows"], catch_up["arrival_per_s"]) == (620_000, 2_000.0)
+    assert [each["instances"] for each in catch_up["times"]] == [3, 4]
+    assert catch_up["times"][0]["at_s"] == pytest.approx(now_s + 612, abs=1)
     (line,) = [line for line in homeostat("status").out.splitlines() if line.startswith("  backlog")]
     assert re.fullmatch(r"  backlog +620,000 rows wait: caught up at [\d:]+ with 3 executors, at [\d:]+ with 4", line)
 

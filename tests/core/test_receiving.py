@@ -99,11 +99,11 @@ def test_a_late_batch_that_saw_executors_come_counts_and_no_other_does(
 ) -> None:
     """It began before the change took effect and ended after it."""
     tasks = {"split": instances([100.0] * 4, 7.0, finish_s=[7.0, 14.0, 21.0, 28.0])}
-    (seen,) = observations(
+    (observation,) = observations(
         1, tasks, span_s=30.0, executors=4, rows=400.0, seconds=seconds, trigger_s=10.0, arrival_per_s=40.0
     )
-    state = State(mode="observe", epoch=2, epoch_since_s=5.0, grown=grown, warm=frozenset({seen.run}))
-    state, _, _ = step(policy(), state, [Observed(seen)], seen.at_s)
+    state = State(mode="observe", epoch=2, epoch_since_s=5.0, grown=grown, warm=frozenset({observation.run}))
+    state, _, _ = step(policy(), state, [Observed(observation)], observation.at_s)
     assert [digest.epoch == 2 for digest in state.history] == [counts]
     assert len(state.window) == counts
     if counts:

@@ -24,7 +24,7 @@ ROWS = st.floats(0.0, 1e7)
 EXECUTORS = st.integers(1, 12)
 
 
-def asked(
+def catch_up_of(
     rows: float, per_s: float = 2_000.0, *, model: ApplicationModel | None = None, ordered: int | None = None
 ) -> CatchUp | None:
     """For a model whose executor processes 1,000 rows/s, at 14:00 of a simulated clock."""
@@ -38,7 +38,7 @@ def _executors(model: ApplicationModel, count: int) -> Configuration:
 
 
 def test_the_present_executors_and_the_fewest_that_meet_the_objective() -> None:
-    catch_up = asked(620_000.0)
+    catch_up = catch_up_of(620_000.0)
     assert catch_up is not None
     # 3 executors gain 1,000 rows/s on 2,000 that arrive, less the driver's time. With 5 they gain 3,000.
     assert catch_up.present.instances == 3
@@ -49,14 +49,14 @@ def test_the_present_executors_and_the_fewest_that_meet_the_objective() -> None:
 
 
 def test_a_change_that_was_ordered_is_shown_also_if_the_present_executors_are_enough() -> None:
-    catch_up = asked(100_000.0, ordered=6)
+    catch_up = catch_up_of(100_000.0, ordered=6)
     assert catch_up is not None
     assert [each.instances for each in catch_up.others] == [6]
     assert catch_up.present.at_s > catch_up.others[0].at_s > 50_400.0 + 10.0  # six executors are up after ten seconds
 
 
 def test_a_capacity_below_the_arrivals_is_never_caught_up_and_the_sentence_says_why() -> None:
-    catch_up = asked(50_000.0, 3_500.0)
+    catch_up = catch_up_of(50_000.0, 3_500.0)
     assert catch_up is not None
     assert math.isinf(catch_up.present.at_s)
     assert catch_up.sentence.startswith(
@@ -66,13 +66,13 @@ def test_a_capacity_below_the_arrivals_is_never_caught_up_and_the_sentence_says_
 
 
 def test_the_rows_of_one_batch_are_no_backlog_and_an_unknown_one_has_no_time() -> None:
-    assert asked(20_000.0) is None
-    assert asked(math.nan) is None
-    assert asked(50_000.0, math.nan) is None
+    assert catch_up_of(20_000.0) is None
+    assert catch_up_of(math.nan) is None
+    assert catch_up_of(50_000.0, math.nan) is None
 
 
 def test_no_more_executors_than_the_cost_limit_allows() -> None:
-    catch_up = asked(6_200_000.0, model=batches(Objective(cost_limit=4.0)))
+    catch_up = catch_up_of(6_200_000.0, model=batches(Objective(cost_limit=4.0)))
     assert catch_up is not None
     assert [each.instances for each in catch_up.others] == [4]
 
@@ -81,21 +81,23 @@ def test_executors_that_would_not_help_are_not_named() -> None:
     model = batches()
     assert isinstance(model.performance, BatchModel)
     bound = replace(model.performance.setup, rows_bound=15_000.0)
-    catch_up = asked(10_000_000.0, 1_000.0, model=replace(model, performance=replace(model.performance, setup=bound)))
+    catch_up = catch_up_of(
+        10_000_000.0, 1_000.0, model=replace(model, performance=replace(model.performance, setup=bound))
+    )
     assert catch_up is not None
     assert math.isfinite(catch_up.present.at_s)
     assert catch_up.others == ()
 
 
 def test_a_time_of_another_day_has_its_date() -> None:
-    catch_up = asked(100_000_000.0, 2_900.0)
+    catch_up = catch_up_of(100_000_000.0, 2_900.0)
     assert catch_up is not None
     assert catch_up.sentence.startswith("caught up at t+")
 
 
 @given(rows=ROWS, per_s=RATES, executors=EXECUTORS, ordered=EXECUTORS)
 def test_more_executors_are_never_later(rows: float, per_s: float, executors: int, ordered: int) -> None:
-    catch_up = asked(rows, per_s, model=batches(executors=executors), ordered=ordered)
+    catch_up = catch_up_of(rows, per_s, model=batches(executors=executors), ordered=ordered)
     if catch_up is None:
         return
     times = sorted((catch_up.present, *catch_up.others), key=lambda each: each.instances)
@@ -108,7 +110,7 @@ def test_more_executors_are_never_later(rows: float, per_s: float, executors: in
 def test_the_end_is_never_reached_exactly_where_no_more_is_processed_than_arrives(
     rows: float, per_s: float, executors: int
 ) -> None:
-    catch_up = asked(rows, per_s, model=batches(executors=executors))
+    catch_up = catch_up_of(rows, per_s, model=batches(executors=executors))
     if catch_up is None:
         return
     assert math.isinf(catch_up.present.at_s) == (catch_up.present.capacity_per_s <= per_s)

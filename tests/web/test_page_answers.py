@@ -53,12 +53,12 @@ def test_a_query_shows_what_the_manager_sees(client: httpx.Client, words: Living
 
 
 def test_a_query_that_falls_behind_says_when_it_will_have_caught_up(client: httpx.Client) -> None:
-    shown = client.get("/query.json", params={"run": "app/advised"}).json()
+    page = client.get("/query.json", params={"run": "app/advised"}).json()
     assert re.fullmatch(
         r"[\d,]+ rows wait: never caught up with 4 instances \(200 rows/s arrive, they can process 150\)",
-        shown["catching_up"],
+        page["catching_up"],
     )
-    assert shown["catching_up"].partition(":")[2] in client.get("/query", params={"run": "app/advised"}).text
+    assert page["catching_up"].partition(":")[2] in client.get("/query", params={"run": "app/advised"}).text
     assert client.get("/query.json", params=RUN).json()["catching_up"] == ""
 
 

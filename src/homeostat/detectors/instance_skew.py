@@ -312,12 +312,12 @@ def _is_slow_by_partition(worker: int, batches: Sequence[Observation], component
 
 def _turned(latest: Observation, components: tuple[str, ...], window: Window) -> NDArray[np.bool_]:
     """Which workers were as fast as others before, in any configuration."""
-    known: set[str] = set()
+    fast_ids: set[str] = set()
     for o in window.observations:
         if o.at_s < latest.at_s:
             ratio = executors_of(o, components).ratio
-            known |= {id for id, each in zip(o.workers.ids, ratio.tolist(), strict=True) if each <= NOTICED}
-    return np.array([id in known for id in latest.workers.ids], dtype=np.bool_)
+            fast_ids |= {id for id, each in zip(o.workers.ids, ratio.tolist(), strict=True) if each <= NOTICED}
+    return np.array([id in fast_ids for id in latest.workers.ids], dtype=np.bool_)
 
 
 def _lasting(apart: NDArray[np.bool_]) -> IntArray:

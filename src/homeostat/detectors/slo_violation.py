@@ -95,9 +95,9 @@ class SloDetector:
 
 def behind_for_s(view: View) -> float:
     """Return for how long more rows have been waiting than those of two batches; 0 if they are not."""
-    known = [d for d in view.history if math.isfinite(d.pending_rows) and math.isfinite(d.arrival_per_s)]
+    measured_digests = [d for d in view.history if math.isfinite(d.pending_rows) and math.isfinite(d.arrival_per_s)]
     since_s = view.now_s
-    for digest in reversed(known):
+    for digest in reversed(measured_digests):
         if not _is_behind(digest):
             break
         since_s = digest.at_s

@@ -34,9 +34,9 @@ def catching_up(store: Store, run: str) -> CatchUp | None:
     change = now.effective_part(Patch(Configuration.from_json(present.desired).values))
     record, newest = contents[-1]
     arrivals = np.array([batch.arrival_per_s for _, batch in contents])
-    known = arrivals[np.isfinite(arrivals)]
+    known_rates = arrivals[np.isfinite(arrivals)]
     backlog = Backlog(
-        record.at_s, newest.pending_rows, float(known.mean()) if len(known) else NAN, newest.pending_at_most
+        record.at_s, newest.pending_rows, float(known_rates.mean()) if len(known_rates) else NAN, newest.pending_at_most
     )
     return when_caught_up(model, backlog, now, ordered=now.patched(change) if change else None)
 

@@ -69,10 +69,10 @@ def test_kafka_counts_rows_behind_over_all_partitions() -> None:
 def test_where_offsets_are_not_all_rows_the_backlog_is_an_estimate_below_a_bound() -> None:
     read = read_progress(KAFKA_35)
     gaps = {0: 0.5}
-    (found,) = flows(
+    (sample,) = flows(
         read, query="q", trigger_s=10.0, names=["scan"], now=arrivals(read), before=None, rows_per_offset=gaps
     )
-    assert (found.pending_rows, found.pending_at_most) == (80.0, 160.0)
+    assert (sample.pending_rows, sample.pending_at_most) == (80.0, 160.0)
     assert math.isnan(flow(KAFKA_35).pending_at_most)
 
 
