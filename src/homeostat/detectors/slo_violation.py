@@ -73,8 +73,8 @@ class SloDetector:
         if latency_s is not None:
             took_s = np.array([latency_p95_s(d) if view.micro_batch else NAN for d in view.current])
             yield from self._judge(took_s / latency_s, np.isfinite(took_s), LATENCY, latency_s)
-        catch_up_s, behind_s = view.objective.catch_up_s, behind_for_s(view)
-        if catch_up_s is not None and behind_s > catch_up_s:
+        catch_up_s = view.objective.catch_up_s
+        if catch_up_s is not None and (behind_s := behind_for_s(view)) > catch_up_s:
             missed = ObjectiveMissed(CATCH_UP, catch_up_s, behind_s)
             yield Symptom(SLO_VIOLATION, "", 1.0 - catch_up_s / behind_s, missed)
 
@@ -95,9 +95,10 @@ class SloDetector:
 
 def behind_for_s(view: View) -> float:
     """Return for how long more rows have been waiting than those of two batches; 0 if they are not."""
-    measured_digests = [d for d in view.history if math.isfinite(d.pending_rows) and math.isfinite(d.arrival_per_s)]
     since_s = view.now_s
-    for digest in reversed(measured_digests):
+    for digest in reversed(view.history):
+        if not (math.isfinite(digest.pending_rows) and math.isfinite(digest.arrival_per_s)):
+            continue
         if not _is_behind(digest):
             break
         since_s = digest.at_s
