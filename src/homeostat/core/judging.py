@@ -131,8 +131,10 @@ def _new_fault(state: State, action: ActiveAction) -> str:
 
 
 def _came_later(state: State, action: ActiveAction, component: str, since_s: float) -> bool:
-    knob = state.topology[component].spread if component in state.topology else None
-    return since_s > action.command.at_s and knob not in action.proposal.patch.values
+    if component not in state.topology or since_s <= action.command.at_s:
+        return False
+    distributing = {state.topology[component].spread, state.topology[component].partitions}
+    return distributing.isdisjoint(action.proposal.patch.values)
 
 
 def _suspect(state: State, action: ActiveAction) -> str:
