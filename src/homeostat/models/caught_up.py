@@ -63,7 +63,7 @@ class CatchUp:
         return ", ".join([f"{self._text(self.present)} {self.unit}{self._why_never}", *texts])
 
     def to_json(self) -> dict[str, JSON]:
-        times = [
+        times: list[JSON] = [
             {
                 "instances": each.instances,
                 "at_s": each.at_s if math.isfinite(each.at_s) else None,
@@ -72,7 +72,7 @@ class CatchUp:
             for each in (self.present, *self.others)
         ]
         backlog = self.backlog
-        return {"at_s": backlog.at_s, "rows": backlog.rows, "arrival_per_s": backlog.arrival_per_s, "times": [*times]}
+        return {"at_s": backlog.at_s, "rows": backlog.rows, "arrival_per_s": backlog.arrival_per_s, "times": times}
 
     def _text(self, each: CaughtUp) -> str:
         is_first = each is self.present
