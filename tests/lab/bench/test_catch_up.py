@@ -30,6 +30,8 @@ def test_a_rule_is_judged_by_its_batches_and_said_by_what_happened() -> None:
     assert measured[NOTHING]["in_budget"]["share"] == 0.95
     assert measured[NOTHING]["accepted"]
     assert not measured["all"]["accepted"]
+    many = admission_json([Admission(seed, NOTHING, "pid", [1.0] * 60) for seed in range(60)])["pid"]["all"]
+    assert (many["over_budget"]["median"], many["over_budget"]["interval"]) == (1.0, None)
     assert (measured["all"]["late"]["count"], measured["all"]["in_budget_by_run"]["least"]) == (1, 0.5)
 
 

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Producer
-
 from homeostat.lab.kafka.broker import KafkaBroker
 from homeostat.lab.kafka.topics import Topics
 from homeostat.spark.clocks import STEADY
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
 
 def write(servers: str, topic: str, *transactions: tuple[int, bool]) -> None:
     """So many rows in each transaction, which is committed or aborted."""
+    from confluent_kafka import Producer
+
     producer = Producer({"bootstrap.servers": servers, "transactional.id": topic})
     producer.init_transactions(60.0)
     for rows, is_committed in transactions:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from confluent_kafka import KafkaException
 
 from homeostat.core.events import Event, Failure
 from homeostat.lab.kafka.broker import KafkaBroker, free_port
@@ -32,6 +31,8 @@ def options(servers: str, topic: str) -> SourceOptions:
 
 def committed(topics: Topics, group: str, topic: str) -> dict[int, int] | None:
     """None while the broker still makes the topic in which it keeps groups."""
+    from confluent_kafka import KafkaException
+
     with suppress(KafkaException):
         return topics.committed(group, topic)
     return None

@@ -46,6 +46,8 @@ RULES = (MODEL, PID, STATIC)
 _LIMITS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 64.0)
 _TRIGGERS_S = (0.0, 5.0, 10.0, 20.0)
 _ROWS, _TRIGGER = Knob(ROWS_PER_TRIGGER, "main"), Knob(TRIGGER_S, "main")
+# More values than this are those of batches. A choice.
+_MOST_RUNS = 200
 # A run of rules ends after this many batches at the latest.
 _MOST_BATCHES = 60
 
@@ -263,13 +265,14 @@ def _rule_json(runs: Sequence[Admission]) -> dict[str, Any]:
 
 
 def _spread(values: Sequence[float]) -> dict[str, Any]:
-    """The median with its 95 % interval, and the extremes."""
+    """The median and the extremes. Of one value per run also the 95 % interval of the median; batches of one run depend
+    on each other."""
     if not values:
         return {"median": None, "interval": None, "least": None, "most": None, "count": 0}
-    middle = median_interval(values)
+    middle = median_interval(values) if len(values) <= _MOST_RUNS else None
     return {
-        "median": middle.median,
-        "interval": [middle.low, middle.high],
+        "median": median(values),
+        "interval": None if middle is None else [middle.low, middle.high],
         "least": min(values),
         "most": max(values),
         "count": len(values),

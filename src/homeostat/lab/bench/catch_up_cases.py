@@ -90,7 +90,7 @@ def draw_case(seed: int) -> Case:
 def disturbed(case: Case, disturbance: str) -> Case:
     """The same case with something that goes wrong while it catches up."""
     at_s = case.back_s + DISTURBED_AFTER_S
-    faults = {
+    faults: dict[str, tuple[FaultSpec, ...]] = {
         NOTHING: (),
         LOST_EXECUTOR: (FaultSpec("crash", at_s, case.scenario.duration_s),),
         CONTENTION: (FaultSpec("contention", at_s, share=0.3),),
