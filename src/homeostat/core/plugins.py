@@ -38,7 +38,6 @@ def look(policy: Policy, state: State, now_s: float) -> View:
         traffic=state.traffic,
         sources=tuple(state.sources.values()),
         violation_cost=policy.violation_cost,
-        latest=Window(state.latest),
     )
 
 
