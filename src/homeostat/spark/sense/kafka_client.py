@@ -76,7 +76,8 @@ class KafkaClient:
         quiet.addHandler(logging.NullHandler())
         quiet.propagate = False
         settings = {**client_settings(source), "log_level": 0, "error_cb": lambda error: None}
-        self._admin = AdminClient(settings, logger=quiet)
+        self._connect: Callable[[], AdminClient] = lambda: AdminClient(settings, logger=quiet)
+        self._admin = self._connect()
         self.servers = source.option("kafka.bootstrap.servers")
         self._isolation = source.option("kafka.isolation.level")
         self._topic_names = _topics(source)
@@ -147,10 +148,15 @@ class KafkaClient:
 
         places = [TopicPartition(topic, partition, int(offset)) for (topic, partition), offset in offsets.items()]
         wish = [ConsumerGroupTopicPartitions(group, places)]
-        for answer in self._admin.alter_consumer_group_offsets(wish, request_timeout=LIMIT_S).values():
-            for place in answer.result(2 * LIMIT_S).topic_partitions:
-                if place.error is not None:
-                    raise KafkaException(place.error)
+        try:
+            for answer in self._admin.alter_consumer_group_offsets(wish, request_timeout=LIMIT_S).values():
+                for place in answer.result(2 * LIMIT_S).topic_partitions:
+                    if place.error is not None:
+                        raise KafkaException(place.error)
+        except KafkaException:
+            # After an outage of the broker, a client can wait for the group's coordinator forever.
+            self._admin = self._connect()
+            raise
 
     def _offsets(self, wishes: Mapping[Place, Any]) -> dict[Place, float]:
         answers = self._ask(wishes)
