@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 WaitUntil = Callable[[Callable[[], bool], str], None]
 LIMIT_S = 120.0
 FACTOR = 6.0
-ROWS_A_TASK, WAIT_S = 500, 0.001
+WAIT_S = 0.001
+ROWS_A_TASK = 500
+# The slow executor has so long to do them that a busy machine finds out in time.
+ROWS_OF_LONG_TASK = 3000
 
 
 def test_tasks_are_done_again_only_where_that_is_clearly_sooner() -> None:
@@ -36,8 +39,8 @@ def test_tasks_are_done_again_only_where_that_is_clearly_sooner() -> None:
 class WordJob:
     """A job that runs in a thread of its own: in each task, every row waits for a millisecond."""
 
-    def __init__(self, spark: SparkSession, group: str, *, shuffled: bool) -> None:
-        self._spark, self._shuffled, self._group = spark, shuffled, group
+    def __init__(self, spark: SparkSession, group: str, *, shuffled: bool, rows_a_task: int = ROWS_A_TASK) -> None:
+        self._spark, self._shuffled, self._group, self._rows_a_task = spark, shuffled, group, rows_a_task
         self._thread = Thread(target=self._run, name=group)
         self.is_done = False
 
@@ -55,7 +58,7 @@ class WordJob:
 
     def _run(self) -> None:
         self._spark.sparkContext.setJobGroup(self._group, self._group)
-        words = self._spark.range(0, 2 * ROWS_A_TASK, 1, 2).selectExpr("string(id) AS word")
+        words = self._spark.range(0, 2 * self._rows_a_task, 1, 2).selectExpr("string(id) AS word")
         parts = words.repartition(2) if self._shuffled else words
         parts.mapInPandas(worker(WAIT_S), "word string").write.format("noop").mode("overwrite").save()
         self.is_done = True
@@ -106,7 +109,7 @@ def test_a_slow_executor_goes_in_the_middle_of_a_batch_that_waits_for_it(
             )
             while shuffled.runs and not executors.scheduler.busy([other]):
                 assert not batch.ends_sooner_without([slow], pace), "what it wrote for others would be lost"
-        with WordJob(spark, "held-up", shuffled=False) as job:
+        with WordJob(spark, "held-up", shuffled=False, rows_a_task=ROWS_OF_LONG_TASK) as job:
             wait_until(lambda: executors.scheduler.busy([slow]), "it works")
             executors.replace([slow], lambda: lambda: not job.runs, Deadline.after(LIMIT_S), full=True)
     assert slow not in executors_of(spark, "held-up")
