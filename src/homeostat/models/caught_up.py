@@ -34,7 +34,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """With so many instances the application has caught up at `at_s`; never if that is infinite.
+    """When the application will have caught up with this many instances. `at_s` is infinite if it never will.
 
     `capacity_per_s` is how many rows they can process.
     """
