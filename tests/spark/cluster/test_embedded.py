@@ -89,7 +89,8 @@ def strangers(
     ]
     yield processes
     for process in processes:
-        process.kill()
+        with process:  # closes its pipes and waits for its end
+            process.kill()
 
 
 def test_every_worker_has_a_host_of_its_own(cluster: EmbeddedCluster) -> None:
