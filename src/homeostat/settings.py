@@ -37,7 +37,10 @@ class GuardSettings(Table):
         default=0.5,
         description="largest share of the workers that one action may replace; one is always allowed, all are never",
     )
-    cooldown: Duration = Field(default=60.0, description="shortest time between two actions on one query")
+    cooldown: Duration = Field(
+        default=60.0,
+        description="shortest time between two actions on one query, unless the second is for another cause",
+    )
     cooldown_shrink: Duration = Field(default=300.0, description="shortest time between an action and one that shrinks")
     confirm: Duration = Field(
         default=300.0,

@@ -308,3 +308,23 @@ def test_a_cause_that_came_up_since_does_not_wait_for_a_verdict_but_a_shrink_doe
     assert guard.check(grow, overtaken) == grow
     assert guard.check(shrink, overtaken) == "a-1 is being judged"
     assert OneInFlight().check(grow, overtaken) == "a-1 is being judged", "the policies of the paper wait"
+
+
+def test_an_action_for_another_cause_does_not_cool_down_but_a_shrink_does() -> None:
+    last_remedy_s = {("main", "one cause"): 1000.0, ("main", "a third cause"): 980.0}
+    context = GuardContext(view(now_s=1010.0), last_action_s={"main": 1000.0}, last_remedy_s=last_remedy_s)
+    grow, shrink = wish({SPLIT: 5}), wish({SPLIT: 2})
+    guard = CoolDown(grow_s=60.0, shrink_s=300.0, by_cause=True)
+    other = replace(grow, because=(Diagnosis("another cause"),))
+    assert guard.check(other, context) == other
+    assert CoolDown(grow_s=60.0).check(other, context) == "cooling down for another 50 s", (
+        "the policies of the paper wait"
+    )
+    assert guard.check(replace(grow, because=()), context) == "cooling down for another 50 s", "its cause is not known"
+    third = replace(grow, because=(Diagnosis("a third cause"), Diagnosis("another cause")))
+    assert guard.check(third, context) == "cooling down for another 30 s"
+    assert guard.check(other, replace(context, busy={"main": "a-1 is being judged"})) == "cooling down for another 50 s"
+    same = replace(grow, because=(Diagnosis("one cause"), Diagnosis("another cause")))
+    assert guard.check(same, context) == "cooling down for another 50 s"
+    shrinking = replace(shrink, because=(Diagnosis("another cause"),))
+    assert guard.check(shrinking, context) == "cooling down for another 290 s"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
+
 from homeostat.core.cycle import step
 from homeostat.core.events import EngineChanged, Observed, Receipt, UnderWay
 from homeostat.core.loop_state import RUNS_KEPT, WINDOW_TASKS_KEPT, State
@@ -89,3 +91,20 @@ def test_a_receipt_that_nobody_waits_for_counts_only_if_the_engine_runs_somethin
     same, _, _ = step(policy(), played.state, [Receipt("a-9", 11.0, ENGINE.configuration)], 11.0)
 
     assert same.epoch == played.state.epoch
+
+
+@pytest.mark.parametrize(("grown", "seconds", "counts"), [(True, 28.0, True), (True, 9.0, False), (False, 28.0, False)])
+def test_a_late_batch_that_saw_executors_come_counts_and_no_other_does(
+    grown: bool, seconds: float, counts: bool
+) -> None:
+    """It began before the change took effect and ended after it."""
+    tasks = {"split": instances([100.0] * 4, 7.0, finish_s=[7.0, 14.0, 21.0, 28.0])}
+    (observation,) = observations(
+        1, tasks, span_s=30.0, executors=4, rows=400.0, seconds=seconds, trigger_s=10.0, arrival_per_s=40.0
+    )
+    state = State(mode="observe", epoch=2, epoch_since_s=5.0, grown=grown, warm=frozenset({observation.run}))
+    state, _, _ = step(policy(), state, [Observed(observation)], observation.at_s)
+    assert [digest.epoch == 2 for digest in state.history] == [counts]
+    assert len(state.window) == counts
+    if counts:
+        assert state.history[-1].components["split"].span_s == 7.0

@@ -361,3 +361,29 @@ def test_tasks_that_finish_later_are_reported_only_if_that_costs_the_batch_time(
     tasks = {"split": instances([100.0] * 8, 0.1, finish_s=[0.1] * 7 + [0.1 + later_s])}
     observed = observations(6, tasks, executors=4, rows=800.0, seconds=4.0, trigger_s=10.0)
     assert len([s for s in PENDING.detect(view_of(observed)) if s.kind == PENDING_SKEW]) == count
+
+
+def turning_slow(times: float, with_history: bool = True) -> list[Symptom]:
+    """The last batch is late, and the tasks of one executor took so many times longer in it."""
+    observed = batches(lambda number: [times if i % 4 == 1 and number == 7 else 1.0 for i in range(12)])
+    last = replace(observed[7], flows=(replace(observed[7].flows[0], seconds=28.0),))
+    return symptoms_of(SPEED, [*observed[:7], last] if with_history else [last])
+
+
+def test_one_late_batch_is_enough_for_an_executor_that_was_as_fast_as_others_before() -> None:
+    (symptom,) = turning_slow(4.0)
+    assert symptom.workers == ("exec-1",)
+    assert turning_slow(2.0) == [], "it could be chance"
+    assert turning_slow(4.0, with_history=False) == [], "it could be cold"
+
+
+def test_late_batches_show_uneven_rows_without_those_before_them() -> None:
+    def tasks(number: int) -> dict[str, TaskSample]:
+        rows = [1000.0, 100.0, 100.0, 100.0] if number == 7 else [100.0] * 4
+        return {"lines": instances([100.0] * 4, 0.1), "split": instances(rows, [row / 50.0 for row in rows])}
+
+    in_time = observations(8, tasks, executors=4, **BATCHES)
+    late = replace(in_time[-1], flows=(replace(in_time[-1].flows[0], seconds=20.5),))
+    (symptom,) = symptoms_of(RATE, (*in_time[:-1], late))
+    assert (symptom.component, symptom.instances) == ("split", (0,))
+    assert symptoms_of(RATE, in_time) == []

@@ -155,3 +155,20 @@ def test_batches_that_take_longer_than_their_trigger_are_pressure() -> None:
 
     assert batches(9.0) == []
     assert [(s.kind, s.component) for s in batches(12.0)] == [(PRESSURE, "count")]
+
+
+def test_a_late_batch_counts_for_the_intervals_that_it_took() -> None:
+    """Three times the load in one batch of two intervals is as sure as in two batches."""
+
+    def batches(seconds: float, arrival_per_s: float) -> list[Symptom]:
+        tasks = {"lines": instances([100.0] * 4, 0.1, finish_s=0.1), "split": instances([100.0] * 4, 5.0, finish_s=5.0)}
+        arrivals, took_s = [100.0] * 30 + [arrival_per_s], [5.5] * 30 + [seconds]
+        measured = observations(
+            31, tasks, executors=4, rows=1000.0, trigger_s=10.0, arrival_per_s=arrivals, seconds=took_s
+        )
+        return pressure(measured)
+
+    (symptom,) = batches(19.0, 300.0)
+    assert symptom.kind == PRESSURE
+    assert symptom.evidence.figures()["offered_per_s"] == pytest.approx(300.0)
+    assert batches(9.0, 300.0) == []

@@ -93,3 +93,18 @@ def test_one_batch_without_a_metric_leaves_the_others() -> None:
 
 def test_a_dataflow_has_none() -> None:
     assert scaling_limit(view_of(observations(6, {"work": instances(100.0, 1.0)}))) is None
+
+
+def test_executors_make_up_for_a_sink_if_the_tasks_can_become_short_enough() -> None:
+    """The sink takes 4 s of 12 s, and twice the executors would win 4 s of the tasks."""
+    tasks = {"read": stage([2.0] * 8, began_s=0.1)}
+    phases_s = {"queryPlanning": 0.1, "addBatch": 12.0}
+    made_up = scaling_limit(view_of([batch(tasks, number=n, seconds=12.1, phases_s=phases_s) for n in range(1, 7)]))
+    longer = {"queryPlanning": 0.1, "addBatch": 18.0}
+    too_long = scaling_limit(view_of([batch(tasks, number=n, seconds=18.1, phases_s=longer) for n in range(1, 7)]))
+    assert made_up is not None
+    assert too_long is not None
+    assert made_up.culprit == too_long.culprit == SINK_BOUND
+    assert made_up.can_make_up
+    assert not made_up.explained
+    assert not too_long.can_make_up

@@ -107,3 +107,15 @@ def test_rows_that_are_dealt_to_every_slot_also_reach_those_of_new_executors() -
     deal = remedy(ADJUST_SKEW, DATA_SKEW, Patch({SPREAD_SPLIT: executors}))
     plan, _ = OnePlan().compose(measured, [deal, grow])
     assert plan.patch.values[SPREAD_SPLIT] == 2 * executors
+
+
+def test_rows_that_are_already_distributed_also_reach_new_executors() -> None:
+    measured = batches(120.0)
+    executors = int(measured.configuration[EXECUTORS_KNOB])
+    knobs = {**measured.capabilities.knobs, SPREAD_SPLIT: KnobSpec(1, 1000)}
+    distributed = Configuration({**measured.configuration.values, SPREAD_SPLIT: executors})
+    measured = replace(measured, capabilities=Capabilities(knobs), configuration=distributed)
+    grow = remedy(SCALE_UP, UNDER_PROVISIONED, Patch({EXECUTORS_KNOB: 2 * executors}))
+    plan, _ = OnePlan().compose(measured, [grow])
+    assert plan.kind == SCALE_UP
+    assert plan.patch.values == {EXECUTORS_KNOB: 2 * executors, SPREAD_SPLIT: 2 * executors}

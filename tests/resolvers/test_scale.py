@@ -20,7 +20,7 @@ from homeostat.core.causes import (
     SOURCE_LIMITED,
     UNDER_PROVISIONED,
 )
-from homeostat.core.configuration import EXECUTORS, PARALLELISM, Capabilities, Knob, KnobSpec
+from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB, PARALLELISM, Capabilities, Knob, KnobSpec
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.objective import Objective
 from homeostat.core.symptoms import SLO_VIOLATION
@@ -311,3 +311,18 @@ def test_executors_are_given_back_as_far_as_the_waves_allow() -> None:
     (proposal,) = down(batches(50.0))
 
     assert proposal.patch.values == {Knob(EXECUTORS, "app"): 7}
+
+
+def test_more_executors_process_the_backlog_that_a_fixed_fault_leaves() -> None:
+    def view(pending_rows: float) -> View:
+        here = batches(60.0)
+        history = tuple(replace(digest, pending_rows=pending_rows) for digest in here.history)
+        return replace(here, history=history)
+
+    fault = Diagnosis(SLOW_INSTANCE, "split", workers=("exec-1",))
+    (proposal,) = up(view(6_000.0), fault)
+    assert proposal.kind == SCALE_UP
+    assert proposal.patch.values[EXECUTORS_KNOB] > 10
+    assert up(view(600.0), fault) == [], "what arrives in a trigger interval always waits"
+    assert up(view(6_000.0), Diagnosis(SLOW_INSTANCE, "split")) == [], "nobody knows which worker to replace"
+    assert up(view(6_000.0), Diagnosis(DATA_SKEW, "lines")) == [], "its rows cannot be spread"

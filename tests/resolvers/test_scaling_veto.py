@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from homeostat.core.actions import RETUNE, SCALE_DOWN, SCALE_UP
+from homeostat.core.causes import SLOW_INSTANCE
 from homeostat.core.configuration import EXECUTORS_KNOB, PARALLELISM, SPREAD, TRIGGER_S, Knob, Patch, Value
 from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.guards import GuardContext
@@ -85,3 +86,20 @@ def test_a_task_with_the_rows_of_one_key_is_not_divided_by_more_partitions() -> 
     granted = check(hot, SCALE_UP, spread)
     assert isinstance(granted, Proposal)
     assert dict(granted.patch.values) == spread
+
+
+def test_a_slow_worker_that_is_replaced_does_not_hide_the_gain_of_more_executors() -> None:
+    """The slow worker keeps its slot for as long as everything else takes together."""
+    run_s = [9.0, *[1.5] * 11]
+    busy = [
+        batch({"read": stage(run_s, began_s=0.0)}, number=n, seconds=16.5, phases_s={"addBatch": 16.5})
+        for n in range(1, 7)
+    ]
+    for each in busy:
+        each.tasks["read"].worker[:] = [0, *[1] * 11]
+        each.tasks["read"].finish_s[:] = [9.0, *[1.5 * n for n in range(1, 12)]]
+    view = view_of(busy, values={TRIGGER_KNOB: 10.0})
+    grow = Proposal(SCALE_UP, (Diagnosis("some cause"),), Patch({EXECUTORS_KNOB: 12}))
+    uneven = GuardContext(view, standing_since_s={(SLOW_INSTANCE, "read"): 0.0})
+    assert isinstance(ScalingVeto(least_gain=0.6).check(grow, GuardContext(view)), str)
+    assert isinstance(ScalingVeto(least_gain=0.6).check(grow, uneven), Proposal)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from homeostat.core.configuration import PARALLELISM, Knob
@@ -11,7 +13,7 @@ from homeostat.core.symptoms import PRESSURE
 from homeostat.detectors.pressure import PressureEvidence
 from homeostat.models.batch_model import RECENT
 from homeostat.resolvers.sizing import Need, Sizing, since_onset
-from support.stages import stage
+from support.stages import batches, stage
 
 SPLIT = Knob(PARALLELISM, "split")
 
@@ -43,5 +45,17 @@ def test_the_load_is_averaged_since_it_has_been_what_it_is() -> None:
     def pressed(count: float) -> Diagnosis:
         return Diagnosis("", symptoms=(Symptom(PRESSURE, evidence=PressureEvidence(observations_since_onset=count)),))
 
-    assert [since_onset([pressed(count)], 60) for count in (1.0, 10.0, 100.0)] == [3, 10, 60]
+    assert [since_onset([pressed(count)], 60) for count in (1.0, 10.0, 100.0)] == [1, 10, 60]
     assert since_onset([Diagnosis("")], 60) == RECENT
+
+
+@pytest.mark.parametrize(("trigger_s", "waiting_rows"), [(10.0, 590.0), (0.0, 480.0)])
+def test_the_rows_that_arrived_during_one_batch_are_no_backlog(trigger_s: float, waiting_rows: float) -> None:
+    here = batches(60.0)
+
+    def is_behind(pending_rows: float) -> bool:
+        history = tuple(replace(digest, trigger_s=trigger_s, pending_rows=pending_rows) for digest in here.history)
+        return Sizing().is_behind(replace(here, history=history))
+
+    assert not is_behind(waiting_rows)
+    assert is_behind(3 * waiting_rows)

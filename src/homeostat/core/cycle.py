@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from homeostat.core import judging, receiving, silence, unsettled
+from homeostat.core.batch_intervals import telling
 from homeostat.core.calibration import corrected
 from homeostat.core.deciding import act
 from homeostat.core.effects import Effects
 from homeostat.core.events import Command, Event
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
-from homeostat.core.late_batches import compares_instances, weighted_count, with_late_batches
 from homeostat.core.loop_state import State
 from homeostat.core.plugins import Runner, look
 from homeostat.core.policy_definition import Policy
@@ -45,11 +45,8 @@ def step(
     reason = _resting(policy, state, now_s)
     if reason:
         return _rest(policy, state, view, effects, reason)
-    measured, view = view, with_late_batches(view, policy.least_observations)
     runner = Runner(effects, view.topology)
-    symptoms = runner.run(
-        policy.detectors, Symptom, lambda plug_in: plug_in.detect(measured if compares_instances(plug_in) else view)
-    )
+    symptoms = runner.run(policy.detectors, Symptom, lambda plug_in: plug_in.detect(view))
     symptoms, standing = effects.symptoms(state.symptoms, symptoms)
     diagnoses = runner.run(policy.diagnosers, Diagnosis, lambda plug_in: plug_in.diagnose(view, symptoms))
     diagnoses = [corrected(diagnosis, state.judged) for diagnosis in diagnoses]
@@ -57,7 +54,7 @@ def step(
     diagnoses.sort(key=lambda diagnosis: -(diagnosis.evidence.recoverable_s or 0.0))
     diagnoses, standing_diagnoses = effects.diagnoses(state.diagnoses, diagnoses)
     state = replace(state, symptoms=standing, diagnoses=standing_diagnoses, fresh=False, last_cycle_s=now_s)
-    state = judging.judge(policy, state, measured, effects)
+    state = judging.judge(policy, state, view, effects)
     proposals = runner.run(policy.resolvers, Proposal, lambda plug_in: plug_in.resolve(view, diagnoses))
     state, conditions = act(policy, state, view, proposals, effects)
     trace = Trace(effects.records, tuple(symptoms), tuple(diagnoses), tuple(proposals), conditions)
@@ -80,10 +77,9 @@ def _resting(policy: Policy, state: State, now_s: float) -> str:
         return "no new observation"
     if now_s < state.last_cycle_s + policy.cadence_s:
         return "the next cycle is not due"
-    latest = state.history[-policy.least_observations :]
-    observations = weighted_count(digest for digest in latest if digest.epoch == state.epoch)
-    if policy.fresh_window and observations < policy.least_observations:
-        return f"{observations} of {policy.least_observations} observations of this configuration"
+    latest = [digest for digest in state.history[-policy.least_observations :] if digest.epoch == state.epoch]
+    if policy.fresh_window and not telling(latest, policy.least_observations):
+        return f"{len(latest)} of {policy.least_observations} observations of this configuration"
     settled_s = max((a.applied_s for a in state.active if a.applied_s is not None), default=None)
     if settled_s is None:
         settled_s = max(state.last_action_s.values(), default=None)

@@ -11,8 +11,9 @@ import numpy as np
 from homeostat.core import sentences
 from homeostat.core.actions import ALERT, REVERT
 from homeostat.core.arbiter import Choice, Refusal, Refused
+from homeostat.core.batch_intervals import telling
 from homeostat.core.causes import INCONCLUSIVE, RISE_AHEAD, SLO_UNMET, cause_of
-from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, diff
+from homeostat.core.configuration import Knob, Patch, Replace, Restart, SetLive, Step, diff
 from homeostat.core.digest import Digest
 from homeostat.core.effects import Effects, change_fields
 from homeostat.core.events import Apply
@@ -20,7 +21,7 @@ from homeostat.core.evidence import LoadRise
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Proposal
 from homeostat.core.guards import GuardContext, Wish
-from homeostat.core.loop_state import EARN_AFTER, ActiveAction, Advice, State, since
+from homeostat.core.loop_state import EARN_AFTER, ActiveAction, Advice, State, acted, since
 from homeostat.core.memory import ActionKey, Context
 from homeostat.core.policy_definition import Policy
 from homeostat.core.records import ActionContent, AdviceContent, RejectionContent
@@ -32,9 +33,6 @@ from homeostat.core.worker_pace import paces
 # A command counts as failed after this many times the time that the engine expects, plus this constant. More waits
 # longer for an engine that will not answer; less gives up on a slow one. Choices.
 _TIMES_EXPECTED, _SLACK_S = 3.0, 60.0
-# A diagnosis is also based on this many observations before it, which already show the problem. A choice: one less than
-# the least number of observations that a symptom needs.
-_BEFORE_DIAGNOSIS = LEAST_OBSERVATIONS - 1
 # How many digests a trial looks back over, and how many of them at most since the problem began: more are steadier, but
 # the load may have been different. Choices.
 _TRIAL_LOOK_BACK, _LARGEST_BEFORE = 60, 30
@@ -93,13 +91,12 @@ def guard_context(state: State, view: View) -> GuardContext:
         state.shrink_wishes,
         since(state.diagnoses),
         _overtaken(state),
+        state.last_remedy_s,
     )
 
 
 def _overtaken(state: State) -> frozenset[str]:
-    """The scopes without an action under way, in which a new cause has appeared after every action that is being
-    judged.
-    """
+    """The scopes without an action under way, in which there is a cause that no action being judged is for."""
     scopes = {action.scope for action in state.active}
     return frozenset(
         scope for scope in scopes if all(_is_overtaken(state, each) for each in state.active if each.scope == scope)
@@ -110,11 +107,8 @@ def _is_overtaken(state: State, action: ActiveAction) -> bool:
     """An objective that is not met yet is no new cause: the verdict waits to see whether it will be met."""
     causes = {(diagnosis.cause, diagnosis.component) for diagnosis in action.proposal.because}
     return action.applied_s is not None and any(
-        key not in causes
-        and standing.since_s > action.command.at_s
-        and key[0] not in (INCONCLUSIVE, RISE_AHEAD, SLO_UNMET)
-        and not cause_of(key[0]).harmless
-        for key, standing in state.diagnoses.items()
+        key not in causes and key[0] not in (INCONCLUSIVE, RISE_AHEAD, SLO_UNMET) and not cause_of(key[0]).harmless
+        for key in state.diagnoses
     )
 
 
@@ -206,13 +200,8 @@ def apply(state: State, proposal: Proposal, scope: str, effects: Effects) -> Sta
         paces=paces(state.window),
         hosts=state.hosts,
     )
-    return replace(
-        state,
-        desired=desired,
-        active=(*state.active, action),
-        last_action_s={**state.last_action_s, scope: effects.now_s},
-        shrink_wishes={},
-    )
+    state = replace(state, desired=desired, active=(*state.active, action), shrink_wishes={})
+    return acted(state, action, effects.now_s)
 
 
 def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s: float) -> State:
@@ -267,7 +256,9 @@ def time_limit_s(state: State, steps: Sequence[Step]) -> float:
     knobs = [knob for step in steps if isinstance(step, SetLive | Restart) for knob in step.values]
     specs = state.capabilities.knobs
     expected_s = max((specs[knob].apply_s for knob in knobs if knob in specs), default=0.0)
-    return _TIMES_EXPECTED * (expected_s + state.capabilities.replace_s) + _SLACK_S
+    if any(isinstance(step, Replace) for step in steps):
+        expected_s += state.capabilities.replace_s
+    return _TIMES_EXPECTED * expected_s + _SLACK_S
 
 
 def _before(state: State, proposal: Proposal) -> tuple[Digest, ...]:
@@ -279,9 +270,10 @@ def _before(state: State, proposal: Proposal) -> tuple[Digest, ...]:
     ]
     mine = [d for d in state.history[-_TRIAL_LOOK_BACK:] if d.epoch == state.epoch]
     onset_s = min(began, default=-math.inf)
-    # A diagnosis is based on the latest observation at that time, and on a few before it.
-    onset = sum(d.at_s <= onset_s for d in mine) - 1
-    return tuple(mine[max(0, onset - _BEFORE_DIAGNOSIS) :][-_LARGEST_BEFORE:])
+    # A diagnosis is based on the latest observation at that time and, unless that was late, on a few before it.
+    onset = sum(d.at_s <= onset_s for d in mine)
+    based_on = telling(mine[:onset], LEAST_OBSERVATIONS) or LEAST_OBSERVATIONS
+    return tuple(mine[max(0, onset - based_on) :][-_LARGEST_BEFORE:])
 
 
 def _shrink_wishes(state: State, view: View, proposals: Sequence[Proposal]) -> dict[Knob, Wish]:

@@ -12,6 +12,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from homeostat.core.batch_intervals import intervals
 from homeostat.core.evidence_limits import LEAST_KNOWN
 from homeostat.core.observation import (
     NAN,
@@ -99,6 +100,10 @@ class Digest:
     tasks_left_out: int = 0
     losses: tuple[WorkerLoss, ...] = ()
     pending_at_most: float = NAN
+
+    @property
+    def intervals(self) -> int:
+        return intervals(self.seconds, self.trigger_s)
 
 
 def clean(observation: Observation) -> Observation:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
+from homeostat.core.batch_intervals import LATE_INTERVALS
 from homeostat.core.configuration import PARALLELISM, SOURCE_PARTITIONS, SPREAD, STATE_PARTITIONS, Knob, Patch, Value
 from homeostat.core.findings import Proposal
 from homeostat.core.view import View
@@ -36,7 +37,8 @@ class GuardContext:
     """What guards need in addition to the view.
 
     `busy` says for each scope which action is under way or being judged. In the scopes of `overtaken` all of them are
-    being judged, and another cause has come up since.
+    being judged, and there is another cause. `last_remedy_s` says for each scope and cause when an action for it was
+    last decided or took effect.
     """
 
     view: View
@@ -46,6 +48,7 @@ class GuardContext:
     shrink_wishes: Mapping[Knob, Wish] = field(default_factory=dict)
     standing_since_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
     overtaken: frozenset[str] = frozenset()
+    last_remedy_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def scope(self, proposal: Proposal) -> str:
         """Actions on one query wait for each other; those on different queries do not."""
@@ -81,8 +84,7 @@ class KillSwitch:
 class OneInFlight:
     """Lets no action begin while another one of the scope is under way, or is being judged.
 
-    With `may_overtake`, remedies do not wait for a verdict while there is a cause that appeared after the judged action
-    was decided and that the action is not for.
+    With `may_overtake`, remedies do not wait for a verdict while there is a cause that the judged action is not for.
     """
 
     may_overtake: bool = False
@@ -97,19 +99,33 @@ class OneInFlight:
 
 @dataclass(frozen=True, slots=True)
 class CoolDown:
-    """Waits between two actions on one scope; shrinking waits longer than growing."""
+    """Waits between two actions on one scope; shrinking waits longer than growing.
+
+    With `by_cause`, an action waits only for the last one with the same cause, and for one that is being judged:
+    otherwise there would be no verdict. While batches are late, it does not wait for a verdict, because that costs more
+    than the verdict is worth.
+    """
 
     # Longer lets an action show its effect, shorter reacts sooner. A choice.
     grow_s: float = 60.0
     # Longer than for growing: shrinking can wait, and growing again costs more than waiting. A choice.
     shrink_s: float = 300.0
+    by_cause: bool = False
     name: str = "cool-down"
 
     def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
         scopes = context.conflicting(context.scope(proposal), context.last_action_s)
-        last_s = max((context.last_action_s[scope] for scope in scopes), default=-math.inf)
-        wait_s = self.shrink_s if context.shrinks(proposal) else self.grow_s
-        left_s = last_s + wait_s - context.view.now_s
+        times_s = [context.last_action_s[scope] for scope in scopes]
+        shrinks = context.shrinks(proposal)
+        latest = context.view.window.latest
+        is_late = latest is not None and latest.intervals >= LATE_INTERVALS
+        waits_for_verdict = context.conflicting(context.scope(proposal), context.busy) and not is_late
+        causes = {diagnosis.cause for diagnosis in proposal.because}
+        if self.by_cause and causes and not (shrinks or waits_for_verdict):
+            remedies = context.last_remedy_s.items()
+            times_s = [at_s for (scope, cause), at_s in remedies if scope in scopes and cause in causes]
+        wait_s = self.shrink_s if shrinks else self.grow_s
+        left_s = max(times_s, default=-math.inf) + wait_s - context.view.now_s
         return f"cooling down for another {left_s:.0f} s" if left_s > 0 else proposal
 
 

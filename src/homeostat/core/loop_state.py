@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from homeostat.core.calibration import JudgedCauses
@@ -74,6 +74,8 @@ class State:
     """`observed` is the configuration that the engine runs, `desired` the one that the loop wants, and `active` the
     actions that it has requested.
 
+    `grown` says that the newest change only added executors. `last_action_s` says when the last action in a scope was
+    decided or took effect, `last_remedy_s` the same for each scope and cause.
     `last_batches` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the
     newest action that took effect, judged or not: a person may still revert it. `sources` holds the last report of each
     source. `latest` holds the newest observations of any configuration, `earlier` a few of the past.
@@ -87,6 +89,7 @@ class State:
     desired: Configuration = Configuration()
     epoch: int = 0
     epoch_since_s: float = 0.0
+    grown: bool = False
     window: tuple[Observation, ...] = ()
     latest: tuple[Observation, ...] = ()
     earlier: Earlier = Earlier()
@@ -100,6 +103,7 @@ class State:
     sources: Mapping[str, SourceSample] = field(default_factory=dict)
     last_cycle_s: float = float("-inf")
     last_action_s: Mapping[str, float] = field(default_factory=dict)
+    last_remedy_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
     active: tuple[ActiveAction, ...] = ()
     last: ActiveAction | None = None
     symptoms: Mapping[tuple[str, str], Standing] = field(default_factory=dict)
@@ -118,6 +122,16 @@ class State:
     numbers: Mapping[str, int] = field(default_factory=dict)
     hosts: frozenset[str] = frozenset()
     failing: frozenset[tuple[str, str]] = frozenset()
+
+
+def acted(state: State, action: ActiveAction, at_s: float) -> State:
+    """Note the time at which the action was decided or took effect."""
+    remedies_s = {(action.scope, diagnosis.cause): at_s for diagnosis in action.proposal.because}
+    return replace(
+        state,
+        last_action_s={**state.last_action_s, action.scope: at_s},
+        last_remedy_s={**state.last_remedy_s, **remedies_s},
+    )
 
 
 def since(standing: Mapping[tuple[str, str], Standing]) -> dict[tuple[str, str], float]:

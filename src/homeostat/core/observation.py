@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from homeostat.core.batch_intervals import intervals
 from homeostat.core.source_sample import SourceSample
 
 Array = NDArray[np.float64]
@@ -336,3 +337,8 @@ class Observation:
         if name not in self._answers:
             self._answers[name] = compute()
         return cast(_Result, self._answers[name])
+
+    @property
+    def intervals(self) -> int:
+        flows = self.flows
+        return intervals(max((f.seconds for f in flows), default=NAN), max((f.trigger_s for f in flows), default=NAN))

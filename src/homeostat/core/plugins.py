@@ -38,6 +38,7 @@ def look(policy: Policy, state: State, now_s: float) -> View:
         traffic=state.traffic,
         sources=tuple(state.sources.values()),
         violation_cost=policy.violation_cost,
+        latest=Window(state.latest),
     )
 
 

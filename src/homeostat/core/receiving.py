@@ -9,11 +9,13 @@ from itertools import islice
 
 from homeostat.core import sentences
 from homeostat.core.actions import REVERT
+from homeostat.core.batch_intervals import LATE_INTERVALS
 from homeostat.core.configuration import EXECUTORS, SPREAD, Configuration
 from homeostat.core.digest import clean, digest
 from homeostat.core.earlier import Earlier
 from homeostat.core.effects import Effects
 from homeostat.core.events import EngineChanged, Event, Failure, Observed, Operator, Receipt, SourceSeen, UnderWay
+from homeostat.core.grown_meanwhile import only_adds_executors, with_present_slots
 from homeostat.core.history import as_history
 from homeostat.core.loop_state import (
     HISTORY_KEPT,
@@ -24,8 +26,9 @@ from homeostat.core.loop_state import (
     WINDOW_TASKS_KEPT,
     ActiveAction,
     State,
+    acted,
 )
-from homeostat.core.observation import Observation
+from homeostat.core.observation import Observation, WorkerSample
 from homeostat.core.operator_commands import obey
 from homeostat.core.policy_definition import Policy
 from homeostat.core.records import EngineContent, ReceiptContent
@@ -71,21 +74,19 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
     observation = _of_components(state.topology, clean(observation))
     changing = any(action.applied_s is None for action in state.active)
     began_s = observation.at_s - observation.span_s
+    is_older = began_s < state.epoch_since_s - _SAME_MOMENT_S
+    saw_growth = is_older and state.grown and not changing and observation.intervals >= LATE_INTERVALS
+    if saw_growth:
+        observation = with_present_slots(observation)
     since = [d for d in state.history[-policy.warm_up_observations - 1 :] if d.at_s > state.epoch_since_s]
     # Processes are cold in the first batch with rows, however many empty batches came before it.
     first = observation.run not in state.warm and any(math.isfinite(flow.seconds) for flow in observation.flows)
     warming = first or (state.epoch > 1 and len(since) < policy.warm_up_observations)
-    between = changing or began_s < state.epoch_since_s - _SAME_MOMENT_S or warming
+    between = changing or ((is_older or warming) and not saw_growth)
     before = state.window[-1] if state.window and state.window[-1].run == observation.run else None
     entry = digest(observation, BETWEEN_EPOCHS if between else state.epoch, before)
     workers = observation.workers
-    disturbance = ""
-    if workers.ids and state.window:
-        ids_before = state.window[-1].workers.ids
-        if ids_before and workers.ids != ids_before and not between:
-            disturbance = "the workers changed without a command"
-        elif workers.alive.size and not bool(workers.alive.all()):
-            disturbance = "a worker was lost"
+    disturbance = _disturbance(state, workers, between)
     window = state.window
     if not (between and policy.fresh_window):
         window = _bounded((*state.window, observation)[-WINDOW_KEPT:])
@@ -109,6 +110,16 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
             for a in state.active
         ),
     )
+
+
+def _disturbance(state: State, workers: WorkerSample, between: bool) -> str:
+    """How the workers changed without an action, so that no action can be judged; empty if they did not."""
+    ids_before = state.window[-1].workers.ids if state.window else ()
+    if workers.ids and ids_before and workers.ids != ids_before and not between:
+        return "the workers changed without a command"
+    if workers.ids and state.window and workers.alive.size and not bool(workers.alive.all()):
+        return "a worker was lost"
+    return ""
 
 
 def _of_components(topology: Topology, observation: Observation) -> Observation:
@@ -166,9 +177,10 @@ def _receipt(state: State, receipt: Receipt, effects: Effects) -> State:
         earlier=state.earlier if same_costs or not receipt.applied else Earlier(),
         active=active,
         last=mine if receipt.applied else state.last,
-        last_action_s={**state.last_action_s, mine.scope: receipt.at_s},
     )
-    return _now_runs(state, receipt.configuration, receipt.at_s)
+    state = acted(state, mine, receipt.at_s) if receipt.applied else state
+    state = _now_runs(state, receipt.configuration, receipt.at_s)
+    return replace(state, grown=receipt.applied and only_adds_executors(mine.proposal.patch))
 
 
 def _now_runs(state: State, configuration: Configuration, at_s: float) -> State:
@@ -185,6 +197,7 @@ def _now_runs(state: State, configuration: Configuration, at_s: float) -> State:
         epoch_since_s=at_s,
         window=(),
         fresh=False,
+        grown=False,
     )
 
 

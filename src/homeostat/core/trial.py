@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from homeostat.core.batch_intervals import late_run
 from homeostat.core.digest import Digest
 from homeostat.core.evidence_limits import LARGEST_CORRELATION, LEAST_OBSERVATIONS, MEDIAN_ERROR, NOISE_FLOOR
 from homeostat.core.findings import Outcome, Prediction, Verdict
@@ -72,7 +73,7 @@ class LoadNormalisedJudge:
 
     # Measurements after the action: more are surer and take longer. A choice.
     least_after: int = 5
-    # Measurements before the action: with fewer there is nothing to compare with.
+    # Measurements before the action, unless the last of them is late: with fewer there is nothing to compare with.
     least_before: int = LEAST_OBSERVATIONS
     noise_floor: float = NOISE_FLOOR
     # How far the time after a shrink may be from its prediction, in ln: a smaller one leaves more shrinks unclear. A
@@ -92,7 +93,7 @@ class LoadNormalisedJudge:
         late = trial.elapsed_s >= LONGEST_SETTLINGS * trial.settle_s
         if len(after) < self.least_after:
             return Outcome("unclear", reason="too few measurements after the action") if late else None
-        if len(before) < self.least_before:
+        if len(before) < self.least_before and not (len(before) and late_run(trial.before)):
             return Outcome("untestable", reason="too few measurements before the action", after=len(after))
         if trial.micro_batch:
             measurements, after = len(after), _comparable(before, after)
@@ -118,7 +119,9 @@ class LoadNormalisedJudge:
         fit = _fit(before) if trial.micro_batch else (0.0, median(before[:, 1] / before[:, 0]))
         residual_before = np.log(before[:, 1]) - np.log(fit[0] + fit[1] * before[:, 0])
         gains = np.log(fit[0] + fit[1] * after[:, 0]) - np.log(after[:, 1])
-        scale = max(self.noise_floor, spread(residual_before))
+        # Noise cannot be estimated from one late batch, only from the batches after the action.
+        varying = residual_before if len(before) >= self.least_before else gains
+        scale = max(self.noise_floor, spread(varying))
         error = MEDIAN_ERROR * scale * math.sqrt(1.0 / _effective(residual_before) + 1.0 / _effective(gains))
         return Outcome(
             "unclear",

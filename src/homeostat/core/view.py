@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 
+from homeostat.core.batch_intervals import telling
 from homeostat.core.configuration import Capabilities, Configuration, Knob, KnobSpec, Value
 from homeostat.core.digest import Digest
 from homeostat.core.evidence_limits import GAP_SHARE
@@ -47,6 +48,11 @@ class Window:
 
     def since(self, at_s: float) -> Window:
         return Window(tuple(o for o in self.observations if o.at_s > at_s))
+
+    def telling(self, least: int) -> Window:
+        """Return the latest observations that must agree on a finding; none if there are too few."""
+        count = telling(self.observations, least)
+        return self.last(count) if count else Window()
 
     @property
     def latest(self) -> Observation | None:
@@ -86,7 +92,8 @@ class View:
 
     `history` holds the digests of all configurations, `traffic` what arrived for weeks, and `trust` how far predictions
     have been off so far. `sources` holds the last report of each source, which may be newer than the last observation.
-    `violation_cost` is that of the policy. `earlier` holds a few whole observations of the past, of any configuration.
+    `violation_cost` is that of the policy. `earlier` holds a few whole observations of the past, of any configuration,
+    and `latest` the newest ones of any configuration, which show how fast each worker was.
     """
 
     now_s: float
@@ -103,6 +110,7 @@ class View:
     sources: tuple[SourceSample, ...] = ()
     violation_cost: float = 0.0
     earlier: tuple[Observation, ...] = ()
+    latest: Window = Window()
 
     @cached_property
     def _once(self) -> dict[str, object]:

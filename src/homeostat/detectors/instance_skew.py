@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from homeostat.core.batch_intervals import LATE_INTERVALS
 from homeostat.core.evidence import Evidence, MissingMetric
 from homeostat.core.evidence_limits import MEDIAN_ERROR
 from homeostat.core.findings import Symptom
@@ -134,10 +135,10 @@ class RateSkewDetector:
     name: str = "rate-skew"
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        least = self.sensitivity.least
+        count = len(view.window.telling(self.sensitivity.least))
 
         def rows(component: str) -> Array:
-            return with_empty_partitions(view, component, arrived_rows(view.window, component, least))
+            return with_empty_partitions(view, component, arrived_rows(view.window, component, count))
 
         yield from _apart(view, self, RATE_SKEW, RowsOverPeers, rows)
 
@@ -171,7 +172,7 @@ class PendingSkewDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         column = "finish_s" if view.micro_batch else "pending_rows"
-        window = view.window.last(self.sensitivity.least)
+        window = view.window.telling(self.sensitivity.least)
         for symptom in _apart(view, self, PENDING_SKEW, WaitingOverPeers, lambda c: window.tasks(c, column)):
             if (
                 symptom.kind != PENDING_SKEW
@@ -184,7 +185,7 @@ class PendingSkewDetector:
         finish_s = typically(window.tasks(component, "finish_s"), self.sensitivity.least)
         known_s = finish_s[np.isfinite(finish_s)]
         later_s = float(known_s.max()) - median(known_s) if len(known_s) else 0.0
-        trigger_s, batch_s = (level(view.flow(name, last=self.sensitivity.least)) for name in ("trigger_s", "seconds"))
+        trigger_s, batch_s = (level(view.flow(name, last=len(window))) for name in ("trigger_s", "seconds"))
         return not later_s < self.least_share * (trigger_s if trigger_s > 0 else batch_s)
 
 
@@ -197,7 +198,7 @@ def _apart(
 ) -> Iterator[Symptom]:
     sensitivity = detector.sensitivity
     # Arrivals at a queue are computed from its growth, which takes one more observation.
-    if len(view.window) < sensitivity.least + (0 if view.micro_batch else 1):
+    if not view.window.telling(sensitivity.least) or (not view.micro_batch and len(view.window) <= sensitivity.least):
         return
     for component in view.topology.names:
         matrix = read(component)
@@ -221,12 +222,11 @@ class SpeedSkewDetector:
 
     sensitivity: Sensitivity = Sensitivity()
     name: str = "speed-skew"
-    compares_instances: ClassVar[bool] = True
 
     def detect(self, view: View) -> Iterator[Symptom]:
         window = view.window.last(self.sensitivity.least)
         latest = window.latest
-        if latest is None or len(window) < self.sensitivity.least - 1:
+        if latest is None or (len(window) < self.sensitivity.least - 1 and latest.intervals < LATE_INTERVALS):
             return
         anyone_lost = False
         for component in view.topology.names:
@@ -244,7 +244,8 @@ class SpeedSkewDetector:
             elif not view.micro_batch:
                 yield from self._slow(component, sample, window)
         if view.micro_batch and not anyone_lost:
-            yield from self._slow_executors(view.topology.names, _of_these_workers(view.window.last(_LOOK_BACK)))
+            window = _of_these_workers(view.window.last(_LOOK_BACK))
+            yield from self._slow_executors(view.topology.names, window, view.latest)
 
     def _slow(self, component: str, sample: TaskSample, window: Window) -> Iterator[Symptom]:
         """Report workers that were slower than their peers in every one of the last observations."""
@@ -257,10 +258,11 @@ class SpeedSkewDetector:
         if len(slow):
             yield _slow_symptom(component, sample, ids, slow, float(ratio[slow].max()), len(ratios))
 
-    def _slow_executors(self, components: tuple[str, ...], window: Window) -> Iterator[Symptom]:
+    def _slow_executors(self, components: tuple[str, ...], window: Window, any_window: Window) -> Iterator[Symptom]:
         """Report executors whose typical task was slower in each of the last batches, by more than chance explains.
 
-        If an executor is slower by a factor that cannot be chance, one batch fewer is enough.
+        If an executor is slower by a factor that cannot be chance, one batch fewer is enough. One late batch is enough
+        if the executor was as fast as others before, because then it is not cold.
         """
         latest = window.observations[-1]
         executors = [executors_of(o, components) for o in window.observations]
@@ -268,7 +270,8 @@ class SpeedSkewDetector:
         ratios = np.array([each.ratio for each in executors])
         lasting = _lasting(ratios > NOTICED)
         slow, worst = [], 1.0
-        for worker in np.flatnonzero(lasting >= self.sensitivity.least - 1):
+        turned = _turned(latest, components, any_window) & (latest.intervals >= LATE_INTERVALS)
+        for worker in np.flatnonzero((lasting >= self.sensitivity.least - 1) | (turned & (lasting > 0))):
             recent = ratios[-lasting[worker] :]
             overall = np.median(recent, axis=0)
             sure = lasting[worker] >= self.sensitivity.least or recent[:, worker].min() >= _UNMISTAKABLE
@@ -305,6 +308,16 @@ def _is_slow_by_partition(worker: int, batches: Sequence[Observation], component
     known_paces = paces[np.isfinite(paces)]
     crowded = bool(len(known_paces)) and median(known_paces) <= NOTICED
     return crowded or is_slow_by_partition(worker, batches, components)
+
+
+def _turned(latest: Observation, components: tuple[str, ...], window: Window) -> NDArray[np.bool_]:
+    """Which workers were as fast as others before, in any configuration."""
+    fast_ids: set[str] = set()
+    for o in window.observations:
+        if o.at_s < latest.at_s:
+            ratio = executors_of(o, components).ratio
+            fast_ids |= {id for id, each in zip(o.workers.ids, ratio.tolist(), strict=True) if each <= NOTICED}
+    return np.array([id in fast_ids for id in latest.workers.ids], dtype=np.bool_)
 
 
 def _lasting(apart: NDArray[np.bool_]) -> IntArray:

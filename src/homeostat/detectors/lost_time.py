@@ -59,15 +59,16 @@ class LostTimeDetector:
     def detect(self, view: View) -> Iterator[Symptom]:
         series = [each for each in time_losses(view) if each.cause != UNDER_PROVISIONED]
         more_executors = next((s for s in time_losses(view) if s.cause == UNDER_PROVISIONED), None)
+        count = len(view.window.telling(self.least))
         rest_s: Array | None = None  # of each batch, without the causes that cost more
         reported_causes: set[tuple[str, str]] = set()
-        for each in sorted(series, key=lambda one: -median(one.lost_s[-self.least :])):
+        for each in sorted(series, key=lambda one: -median(one.lost_s[-count:])) if count else ():
             component = each.component if each.component in view.topology else ""
             cause = _cause_at(view.topology, component, each.cause)
-            if not self._is_notable(each, cause, rest_s):
+            if not self._is_notable(each, cause, rest_s, count):
                 continue
-            evidence = lost_time(each, more_executors, self.least, self.least_share)
-            left_s = median(_rest_s(each, rest_s)[-self.least :])
+            evidence = lost_time(each, more_executors, count, self.least_share)
+            left_s = median(_rest_s(each, rest_s)[-count:])
             if rest_s is not None or left_s < evidence.batch_s:
                 evidence = replace(evidence, rest_s=left_s)
             rest_s = np.maximum((each.seconds if rest_s is None else rest_s) - each.lost_s, 0.0)
@@ -78,40 +79,40 @@ class LostTimeDetector:
             evidence = replace(evidence, cause=cause)
             yield Symptom(LOST_TIME, component, severity, evidence, each.instances, each.workers)
 
-    def _is_notable(self, series: LossSeries, cause: str, rest_s: Array | None) -> bool:
+    def _is_notable(self, series: LossSeries, cause: str, rest_s: Array | None, count: int) -> bool:
         """Whether the typical batch lost much to the cause, and each of the latest ones at least half as much.
 
         One of them may be an exception: a metric may have been missing.
         """
-        last = slice(-self.least - 1, None)
+        last = slice(-self.least - 1 if count == self.least else -count, None)
         lost_s = (series.lost_s if rest_s is None else series.beside_s)[last]
         shares = series.share[last] * lost_s / np.maximum(series.lost_s[last], _SMALLEST_S)
         of_rest = lost_s / np.maximum(_rest_s(series, rest_s)[last], lost_s + _SMALLEST_S)
-        has_risen = self._has_risen(series)
+        has_risen = self._has_risen(series, count)
         least_of_batch = self.least_share if has_risen else self.least_of_batch
         about = (shares >= _ABOUT * self.least_share) & (of_rest >= _ABOUT * least_of_batch)
-        if np.count_nonzero(about) < self.least:
+        if np.count_nonzero(about) < count:
             return False
         if median(shares) < self.least_share or median(of_rest) < least_of_batch:
             return False
-        if rest_s is not None and not self._is_more_than_usual(series):
+        if rest_s is not None and not self._is_more_than_usual(series, count):
             return False
-        return cause_of(cause).unusual or self._harms(series) or has_risen
+        return cause_of(cause).unusual or self._harms(series, count) or has_risen
 
-    def _is_more_than_usual(self, series: LossSeries) -> bool:
+    def _is_more_than_usual(self, series: LossSeries, count: int) -> bool:
         """A usual loss is not the reason for late batches if there is a larger loss."""
-        lost_s = median(series.lost_s[-self.least :])
+        lost_s = median(series.lost_s[-count:])
         return not math.isfinite(series.usual_s) or lost_s >= self.above_usual * series.usual_s
 
-    def _harms(self, series: LossSeries) -> bool:
+    def _harms(self, series: LossSeries, count: int) -> bool:
         """Whether batches nearly fill their trigger interval. Without one, whether the loss is most of the batch."""
-        trigger_s, seconds = median(series.trigger_s[-self.least :]), median(series.seconds[-self.least :])
+        trigger_s, seconds = median(series.trigger_s[-count:]), median(series.seconds[-count:])
         if trigger_s > 0:
             return seconds >= self.nearly_late * trigger_s
-        return median(series.lost_s[-self.least :]) >= _MOST_OF_BATCH * seconds
+        return median(series.lost_s[-count:]) >= _MOST_OF_BATCH * seconds
 
-    def _has_risen(self, series: LossSeries) -> bool:
-        lost_s = median(series.lost_s[-self.least :])
+    def _has_risen(self, series: LossSeries, count: int) -> bool:
+        lost_s = median(series.lost_s[-count:])
         return lost_s >= self.risen * series.usual_s and lost_s - series.usual_s >= _SMALL_S
 
 

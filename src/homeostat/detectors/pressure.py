@@ -111,25 +111,26 @@ class PressureDetector:
     def _excess(self, load: Load) -> Symptom | None:
         """The load has risen above what was planned for, and more than its noise explains."""
         logs, sure = load.log_utilisation, self.sensitivity
-        if len(logs) < sure.least:
+        least = load.telling(sure.least)
+        if not least:
             return None
         target, noise = load.target, load.noise
         line = _LINE * math.log(target)
         excess = logs - line
-        sums = cusum(whiten(excess, noise, sure.floor), sure.slack)
-        count = since_onset(logs, sums, noise, sure.least)
-        if sums[-1] < sure.alarm or count < sure.least:
+        sums = cusum(whiten(excess, noise, sure.floor), sure.slack, load.times)
+        count = since_onset(logs, sums, noise, least)
+        if sums[-1] < sure.alarm or count < least:
             return None
-        level = float(logs[-min(count, LEVEL_OVER) :].mean())
-        if min(level, float(logs[-sure.least :].mean())) <= line + _ROUNDING:
+        mean = float(logs[-min(count, LEVEL_OVER) :].mean())
+        if min(mean, float(logs[-least:].mean())) <= line + _ROUNDING:
             return None
-        utilisation = math.exp(level)
+        utilisation = math.exp(mean)
         return Symptom(
             PRESSURE,
             load.component,
             max(0.0, 1.0 - 1.0 / utilisation),
             PressureEvidence(
-                offered_per_s=utilisation * load.capacity_per_s,
+                offered_per_s=level(load.offered_per_s, min(count, LEVEL_OVER)),
                 capacity_per_s=load.capacity_per_s,
                 utilisation=utilisation,
                 planned_utilisation=target,

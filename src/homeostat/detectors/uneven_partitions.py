@@ -47,11 +47,12 @@ class UnevenPartitionsDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         least = self.sensitivity.least
+        count = len(view.window.telling(least))
         for component in view.topology:
             if not component.keyed or component.partitions is None:
                 continue
-            rows = arrived_rows(view.window, component.name, least)
-            if len(rows) < least or rows.shape[1] < 2 or not np.isfinite(rows).all():
+            rows = arrived_rows(view.window, component.name, count)
+            if not count or len(rows) < count or rows.shape[1] < 2 or not np.isfinite(rows).all():
                 continue
             typical = typically(rows, least)
             mean, largest = float(typical.mean()), int(typical.argmax())

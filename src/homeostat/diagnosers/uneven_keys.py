@@ -36,10 +36,10 @@ def by_hash(view: View, component: str, symptom: Symptom) -> float:
     only the shape of the rows remains: a hot key makes one partition large and leaves none empty. If rows are
     aggregated before they reach a partition, no key is hot there.
     """
-    rows = typically(arrived_rows(view.window, component, LEAST_OBSERVATIONS), 1)
+    rows = typically(arrived_rows(view.window, component, _latest(view)), 1)
     if len(rows) < 2 or not np.isfinite(rows).all() or rows.max() <= rows.mean():
         return NO_SIGN
-    loads = view.key_loads(component)[-LEAST_OBSERVATIONS:]
+    loads = view.key_loads(component)[-_latest(view) :]
     if loads and not _aggregated_before(view, component):
         return _by_hot_keys(rows, float(np.median([load.hot_share(len(rows)) for load in loads])))
     keys = view.balance.imbalance.get(len(rows)) if view.balance is not None else None
@@ -51,10 +51,14 @@ def by_hash(view: View, component: str, symptom: Symptom) -> float:
 
 def largest_key(view: View, component: str) -> tuple[float | None, str]:
     """The share of the rows that the largest key has, and its name; None and "" if keys are not counted."""
-    loads = view.key_loads(component)[-LEAST_OBSERVATIONS:]
+    loads = view.key_loads(component)[-_latest(view) :]
     if not loads:
         return None, ""
     return float(np.median([load.share for load in loads])), loads[-1].key
+
+
+def _latest(view: View) -> int:
+    return len(view.window.telling(LEAST_OBSERVATIONS)) or LEAST_OBSERVATIONS
 
 
 def _by_hot_keys(rows: Array, share: float) -> float:

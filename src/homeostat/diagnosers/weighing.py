@@ -345,9 +345,11 @@ def _short(view: View, load: Load | None, here: dict[str, Symptom]) -> float:
         return NOT_MEASURED
     offered_per_s = _offered_per_s(here[PRESSURE], level(load.offered_per_s))
     arrives_per_s = level(load.offered_per_s) if not _works_off_backlog(here[PRESSURE]) else offered_per_s
-    if limit is not None and limit.fits(arrives_per_s, load.target):
+    if limit is not None and not limit.can_make_up and limit.fits(arrives_per_s, load.target):
         return NO_SIGN
-    even = load.even_per_s / (1.0 if RATE_SKEW in here else load.imbalance)
+    # In a dataflow, uneven rows are detected one observation later than pressure.
+    may_be_skewed = RATE_SKEW in here or (not view.micro_batch and len(view.window) <= LEAST_OBSERVATIONS)
+    even = load.even_per_s / (1.0 if may_be_skewed else load.imbalance)
     if not (offered_per_s > 0 and even > 0):
         return NOT_MEASURED
     return sureness(math.log(offered_per_s / (even * load.target)), 0.0, _SHORTAGE_WIDTH)
@@ -359,9 +361,10 @@ _LOST_AS = {DATA_SKEW: UNEVEN_ROWS, HASH_IMBALANCE: UNEVEN_ROWS, SOURCE_SKEW: UN
 
 def _with_loss(weighed: WeighedCauses, view: View, cause: str, name: str) -> WeighedCauses:
     """With the time that the latest batches lost to the cause, if it is known."""
+    last = len(view.window.telling(LEAST_OBSERVATIONS)) or LEAST_OBSERVATIONS
     for series in time_losses(view):
         if series.cause == _LOST_AS.get(cause, cause) and series.component in ("", name):
-            lost_s, batch_s = (median(each[-LEAST_OBSERVATIONS:]) for each in (series.lost_s, series.seconds))
+            lost_s, batch_s = (median(each[-last:]) for each in (series.lost_s, series.seconds))
             return replace(weighed, lost_s=lost_s, batch_s=batch_s) if lost_s > 0 else weighed
     return weighed
 

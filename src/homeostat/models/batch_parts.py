@@ -14,9 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
+from homeostat.core.makespan import makespan_s
 from homeostat.core.observation import NAN, Array, IntArray, JobSpan, Observation, TaskCosts, TaskSample
 from homeostat.core.stats import filled, median
-from homeostat.models.makespan import makespan_s
 
 # Spark's names of the phases, by what they do. `addBatch` contains the stages and is divided further.
 SOURCE_PHASES = ("latestOffset", "getOffset", "setOffsetRange", "getEndOffset", "getBatch")

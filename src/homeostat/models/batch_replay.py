@@ -14,9 +14,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from homeostat.core.makespan import each_roughly_s, makespans_s, roughly_s
 from homeostat.core.observation import NAN, Array, IntArray
 from homeostat.core.stats import median
-from homeostat.models.makespan import each_roughly_s, makespans_s, roughly_s
 from homeostat.models.task_cost_model import Slowing, TaskCost, busy
 
 # Draws of the noise for each prediction: more smooth the quantiles, fewer answer sooner. A choice.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
+from homeostat.core.batch_intervals import LATE_INTERVALS
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median, numpy_quantile
@@ -53,7 +54,8 @@ class Load:
     busiest instance. `even_per_s` is the capacity if every instance had the typical speed and an even share.
     `instances` is what the scaling knob counts (instances or executors). `imbalance` is the largest share of rows over
     the mean share, `spread` the standard deviation of all shares. `noise` is the noise of ln(offered ÷ capacity) in any
-    configuration. `growth` is how many times as much may arrive before another change could take effect.
+    configuration. `growth` is how many times as much may arrive before another change could take effect. For how many
+    observations each one counts is in `intervals`; 1 if it is empty.
     """
 
     component: str
@@ -66,6 +68,7 @@ class Load:
     noise: Noise
     spread: float = 0.0
     growth: float = 1.0
+    intervals: Array = field(default_factory=lambda: np.ones(0))
 
     @cached_property
     def capacity_per_s(self) -> float:
@@ -98,14 +101,29 @@ class Load:
     def is_known(self) -> bool:
         return math.isfinite(self.capacity_per_s) and bool(np.isfinite(self.offered_per_s[-RECENT:]).any())
 
-    @cached_property
+    @property
     def log_utilisation(self) -> Array:
         """ln(offered ÷ capacity), where both are known."""
+        return self._logs_and_times[0]
+
+    @property
+    def times(self) -> Array:
+        """For how many observations each value of `log_utilisation` counts."""
+        return self._logs_and_times[1]
+
+    def telling(self, least: int) -> int:
+        """How many of the latest values must agree on a finding: those of late batches, or `least`; 0 if too few."""
+        times = self.times
+        late = len(times) - int(np.flatnonzero(np.append(-1, times) < LATE_INTERVALS)[-1])
+        return min(late, least) if late else least if len(times) >= least else 0
+
+    @cached_property
+    def _logs_and_times(self) -> tuple[Array, Array]:
         capacity = np.where(np.isfinite(self.capacities_per_s), self.capacities_per_s, self.capacity_per_s)
         offered_per_s = np.maximum(self.offered_per_s, _SMALLEST_UTILISATION * capacity)
         usable = np.isfinite(offered_per_s) & (offered_per_s > 0)
-        logs: Array = np.log(offered_per_s[usable] / capacity[usable])
-        return logs
+        times = self.intervals if len(self.intervals) else np.ones(len(usable))
+        return np.log(offered_per_s[usable] / capacity[usable]), times[usable]
 
 
 def level(series: Array, last: int = RECENT) -> float:
@@ -310,6 +328,7 @@ def _batch_load(view: View) -> dict[str, Load]:
         component=typical.bottleneck,
         instances=int(view.parallelism(typical.bottleneck)),
         offered_per_s=view.flow("arrival_per_s"),
+        intervals=np.array([float(digest.intervals) for digest in view.current]),
         capacities_per_s=capacities[len(capacities) - len(view.current) :],
         even_per_s=typical.capacity_per_s(view.current[-1].trigger_s, typical.even_row_s),
         imbalance=imbalance,

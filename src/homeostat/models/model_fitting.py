@@ -10,14 +10,15 @@ from itertools import islice
 
 import numpy as np
 
+from homeostat.core.batch_intervals import telling
 from homeostat.core.configuration import EXECUTORS_KNOB, ROWS_PER_TRIGGER
 from homeostat.core.evidence_limits import LEAST_KNOWN, LEAST_OBSERVATIONS
+from homeostat.core.makespan import makespan_s
 from homeostat.core.observation import NAN, Array, Observation, TaskSample
 from homeostat.core.stats import median, numpy_quantile, spread
 from homeostat.core.view import View
 from homeostat.models.batch_model import RECENT
 from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys
-from homeostat.models.makespan import makespan_s
 from homeostat.models.task_cost_model import Samples, TaskCost, busy, fit, residuals
 from homeostat.models.task_times import columns, keeps_state, mean_tasks, slots_each
 
@@ -60,7 +61,7 @@ def batch_model(view: View) -> BatchModel | None:
 def _batch_model(view: View) -> BatchModel | None:
     usable = (o for o in reversed(view.window.observations) if o.once("usable", partial(_usable, o)))
     recorded = list(islice(usable, RECORDED_BATCHES))[::-1]
-    if len(recorded) < LEAST_OBSERVATIONS:
+    if not telling(recorded, LEAST_OBSERVATIONS):
         return None
     names = [name for name in view.topology.names if all(name in o.tasks for o in recorded[-LEAST_OBSERVATIONS:])]
     costs = {name: cost for name in names if (cost := fit(_samples(view, recorded, name))) is not None}

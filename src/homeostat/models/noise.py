@@ -69,12 +69,13 @@ def whiten(excess: Array, noise: Noise, floor: float, clip: float = 6.0) -> Arra
     return np.clip(news / scale, -clip, clip)
 
 
-def cusum(z: Array, slack: float = 0.5) -> Array:
-    """Return S ← max(0, S + z − slack), starting at 0: a random walk that is reflected at zero.
+def cusum(z: Array, slack: float = 0.5, times: Array | float = 1.0) -> Array:
+    """Return S ← max(0, S + times · (z − slack)), starting at 0: a random walk that is reflected at zero.
 
     `slack` is half of the shift to detect, in standard deviations; 0.5 is the textbook value for a shift of one.
+    `times` is how often each value counts.
     """
-    walk = np.concatenate(([0.0], np.cumsum(z - slack)))
+    walk = np.concatenate(([0.0], np.cumsum(times * (z - slack))))
     reflected_walk: Array = (walk - np.minimum.accumulate(walk))[1:]
     return reflected_walk
 

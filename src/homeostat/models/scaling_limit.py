@@ -39,8 +39,9 @@ class ScalingLimit:
 
     `culprit` is the cause that takes most of the time, and `culprit_s` how much; empty if nothing takes much.
     `workers_help`: whether more executors help against it. `without_s` is how long a batch of the rows of one trigger
-    interval would take without all causes that more executors do not help; NaN if unknown. `outside_s` is the time in
-    which no stage of tasks ran; NaN if unknown.
+    interval would take without all causes that more executors do not help, `with_twice_s` how long the latest ones
+    would take with twice as many executors, and `at_arrivals_s` with the rows of one trigger interval. `outside_s` is
+    the time in which no stage of tasks ran. All of them are NaN if unknown.
     """
 
     batch_s: float
@@ -53,6 +54,8 @@ class ScalingLimit:
     arrival_per_s: float = math.nan
     outside_s: float = math.nan
     workers_help: bool = False
+    with_twice_s: float = math.nan
+    at_arrivals_s: float = math.nan
 
     def fits(self, offered_per_s: float, target: float) -> bool:
         """Whether batches at the present pace, without causes that executors do not help, would process this load
@@ -63,6 +66,12 @@ class ScalingLimit:
         trigger_s = self.batches[-1].parts.trigger_s
         needed_s = self.without_s * max(1.0, offered_per_s / self.arrival_per_s) if self.arrival_per_s > 0 else math.nan
         return trigger_s > 0 and needed_s <= target * trigger_s
+
+    def replayed(self, batches: tuple[BatchLosses, ...], fixed: Collection[str]) -> ScalingLimit:
+        """The limit for the latest batches without the causes `fixed`."""
+        least_s = _typical([_least_s(each, self.allowed_s, self.arrival_per_s) for each in batches])
+        culprit = "" if self.culprit in fixed else self.culprit
+        return replace(self, batches=batches, least_s=least_s, culprit=culprit)
 
     @property
     def late(self) -> bool:
@@ -100,9 +109,16 @@ class ScalingLimit:
 
     @property
     def explained(self) -> bool:
-        """Whether batches are late only because of causes that more executors do not help."""
+        """Whether batches are late only because of causes that more executors do not help and cannot make up for."""
         fits_without = self.without_s <= self.allowed_s and not self.workers_help
-        return self.out_of_reach or (self.nearly_late and bool(self.culprit) and fits_without)
+        return self.out_of_reach or (self.nearly_late and bool(self.culprit) and fits_without and not self.can_make_up)
+
+    @property
+    def can_make_up(self) -> bool:
+        """Whether batches are late, even without waiting rows, because of something that only a person can fix, and
+        more executors would bring them back in time meanwhile."""
+        is_late = self.late and self.at_arrivals_s > NEARLY_LATE * self.allowed_s
+        return is_late and self.with_twice_s <= self.allowed_s and not cause_of(self.culprit).mended_by
 
     @property
     def why(self) -> str:
@@ -120,18 +136,20 @@ def scaling_limit(view: View) -> ScalingLimit | None:
 def _scaling_limit(view: View) -> ScalingLimit | None:
     latest = view.window.observations[-LEAST_OBSERVATIONS - _UNMEASURED :]
     measured = [each for observation in latest if (each := batch_losses(observation)) is not None]
-    batches = tuple(measured[-LEAST_OBSERVATIONS:])
-    if len(batches) < LEAST_OBSERVATIONS or not view.micro_batch:
+    count = len(view.window.telling(LEAST_OBSERVATIONS))
+    batches = tuple(measured[-count:])
+    if not count or len(batches) < count or not view.micro_batch:
         return None
     batch_s = median(np.array([each.parts.seconds for each in batches]))
     triggers_s = [each.parts.trigger_s for each in batches if math.isfinite(each.parts.trigger_s)]
     allowed_s = _allowed_s(view.objective, triggers_s[-1] if triggers_s else math.nan)
-    arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
+    arrivals = view.flow("arrival_per_s", last=count)
     arrival_per_s = median(arrivals[np.isfinite(arrivals)])
     least_s = _typical([_least_s(each, allowed_s, arrival_per_s) for each in batches])
     losses = time_losses(view)
-    lost_s, risen = _lost_s(losses)
-    in_time_s, _ = _lost_s(tuple(_in_time(each, batches[-1], allowed_s, arrival_per_s) for each in losses))
+    lost_s, risen = _lost_s(losses, count)
+    in_time = tuple(_in_time(each, batches[-1], allowed_s, arrival_per_s) for each in losses)
+    in_time_s, _ = _lost_s(in_time, count)
     culprit = _culprit(in_time_s, risen, min(batch_s, allowed_s))
     culprit_s = lost_s.get(culprit, 0.0)
     helped = _helped_by_workers(losses, batches[-1])
@@ -140,8 +158,11 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
         for cause, seconds in lost_s.items()
         if cause not in helped and seconds >= WORTH_NAMING * min(batch_s, allowed_s)
     )
+    twice = next((s.lost_s for s in losses if s.cause == UNDER_PROVISIONED), None)
     without_s = _typical([_without_s(each, arrival_per_s, removed_s) for each in batches])
     outside_s = _typical([each.parts.outside_s for each in batches])
+    with_twice_s = batch_s - median(twice[-count:]) if twice is not None else math.nan
+    at_arrivals_s = _typical([_without_s(each, arrival_per_s, 0.0) for each in batches])
     return ScalingLimit(
         batch_s,
         allowed_s,
@@ -153,6 +174,8 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
         arrival_per_s,
         outside_s,
         culprit in helped,
+        with_twice_s,
+        at_arrivals_s,
     )
 
 
@@ -213,13 +236,13 @@ def _without_s(batch: BatchLosses, arrival_per_s: float, lost_s: float) -> float
     return max(0.0, around_s - lost_s) + shorter_s * arriving_rows / batch.parts.rows
 
 
-def _lost_s(losses: tuple[LossSeries, ...]) -> tuple[dict[str, float], frozenset[str]]:
+def _lost_s(losses: tuple[LossSeries, ...], last: int) -> tuple[dict[str, float], frozenset[str]]:
     """The cost of each cause at the component where it costs most, and the causes that cost far more than usual
     there."""
     lost_s: dict[str, float] = {}
     risen: dict[str, bool] = {}
     for each in losses:
-        seconds = median(each.lost_s[-LEAST_OBSERVATIONS:])
+        seconds = median(each.lost_s[-last:])
         if each.cause not in (UNDER_PROVISIONED, UNEVEN_ROWS) and seconds > lost_s.get(each.cause, 0.0):
             lost_s[each.cause] = seconds
             risen[each.cause] = seconds >= _RISEN * each.usual_s

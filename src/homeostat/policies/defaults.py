@@ -122,7 +122,7 @@ def guards(settings: GuardSettings) -> tuple[Guard, ...]:
         ConfirmShrink(settings.confirm),
         LargestChange(settings.largest_change, settings.largest_shrink),
         CostLimit(),
-        CoolDown(settings.cooldown, settings.cooldown_shrink),
+        CoolDown(settings.cooldown, settings.cooldown_shrink, by_cause=True),
         ScalingVeto(),
     )
 

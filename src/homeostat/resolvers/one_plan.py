@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from homeostat.core.actions import ADJUST_SKEW, GATHER, PLAN, REPLACE, REVERT, SCALE_DOWN
 from homeostat.core.arbiter import Refusal, Refused
-from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob, Patch, Value
+from homeostat.core.configuration import Knob, Patch, Value
 from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.models.combined import Mends, combined_gain
@@ -35,6 +35,7 @@ class OnePlan:
                 parts.append(remedy)
             else:
                 left_out.append((remedy, reason))
+        parts = _with_wider_spreads(view, parts)
         if len(parts) == 1:
             return parts[0], tuple(left_out)
         sentences = tuple(f"Without {each.kind} of {_place(each)}: {reason.detail}" for each, reason in left_out)
@@ -63,7 +64,6 @@ def _shrinks(view: View, remedy: Proposal) -> bool:
 
 
 def _plan(view: View, parts: Sequence[Proposal], left_out: tuple[str, ...]) -> Proposal:
-    parts = _with_wider_spreads(view, parts)
     values: dict[Knob, Value] = {}
     retire: frozenset[str] = frozenset()
     because: dict[tuple[str, str], Diagnosis] = {}
@@ -86,20 +86,25 @@ def _plan(view: View, parts: Sequence[Proposal], left_out: tuple[str, ...]) -> P
 
 
 def _with_wider_spreads(view: View, parts: Sequence[Proposal]) -> list[Proposal]:
-    """Rows that are distributed to every slot must also reach the slots of new executors."""
-    grown = max((part.patch.values.get(EXECUTORS_KNOB, 0) for part in parts), default=0)
-    now = view.configuration.get(EXECUTORS_KNOB, 0)
-    if not view.micro_batch or not now or grown <= now:
-        return list(parts)
+    """Rows that are distributed to every slot or instance must also reach new ones. This includes rows that are already
+    distributed."""
+    planned = {knob: value for part in parts for knob, value in part.patch.values.items()}
+    wider: dict[Knob, Value] = {}
+    for component in view.topology:
+        knob, now = component.spread, view.configuration.get(component.scaled_by, 0)
+        if knob is None or knob not in view.capabilities.knobs or not now:
+            continue
+        times, spread = planned.get(component.scaled_by, 0) / now, planned.get(knob, view.spread(component.name))
+        if times > 1.0 and spread > 1:
+            wider[knob] = view.spec(knob).clip(math.ceil(spread * times))
 
-    def wider(part: Proposal) -> Proposal:
-        values = {
-            knob: view.spec(knob).clip(math.ceil(value * grown / now)) if knob.kind == SPREAD else value
-            for knob, value in part.patch.values.items()
-        }
+    def widened(part: Proposal) -> Proposal:
+        scaled = {component.spread for component in view.topology if component.scaled_by in part.patch.values}
+        values = {knob: wider.get(knob, value) for knob, value in part.patch.values.items()}
+        values |= {knob: value for knob, value in wider.items() if knob in scaled and knob not in planned}
         return replace(part, patch=Patch(values, part.patch.retire))
 
-    return [wider(part) for part in parts]
+    return [widened(part) for part in parts] if wider else list(parts)
 
 
 def _prediction(view: View, parts: Sequence[Proposal]) -> Prediction | None:

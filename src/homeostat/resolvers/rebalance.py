@@ -47,7 +47,7 @@ class RebalanceResolver:
         uneven = [diagnosis for diagnosis in diagnoses if diagnosis.cause == HASH_IMBALANCE]
         if not uneven or (view.balance is not None and not view.balance.imbalance):
             return
-        batch = batch_time(view, LEAST_OBSERVATIONS)
+        batch = batch_time(view, len(view.window.telling(LEAST_OBSERVATIONS)))
         for diagnosis in uneven:
             if batch is None or diagnosis.component not in batch.stages:
                 continue

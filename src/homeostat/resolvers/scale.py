@@ -9,8 +9,12 @@ from dataclasses import dataclass, replace
 from homeostat.core.actions import SCALE_DOWN, SCALE_UP
 from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import (
+    DATA_SKEW,
+    HASH_IMBALANCE,
     OVER_PROVISIONED,
     SLO_UNMET,
+    SLOW_INSTANCE,
+    SOURCE_SKEW,
     UNDER_PROVISIONED,
     cause_of,
 )
@@ -55,6 +59,9 @@ class ScaleUpResolver:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
+        if not short and self.sizing.is_behind(view):
+            # A fault that is fixed leaves a backlog, which the present executors would take long to process.
+            short = tuple(d for d in diagnoses if _can_be_fixed(view, d))
         if not short:
             return
         skewed_components = frozenset(d.component for d in diagnoses if _is_mended_elsewhere(d))
@@ -159,6 +166,18 @@ def _is_mended_elsewhere(diagnosis: Diagnosis) -> bool:
     """Whether it is a fault that another action fixes better than adding instances."""
     cause = cause_of(diagnosis.cause)
     return cause.fault and bool(cause.mended_by) and not cause.workers_help
+
+
+def _can_be_fixed(view: View, diagnosis: Diagnosis) -> bool:
+    """Whether this engine can fix it now, so that only a backlog remains."""
+    knobs = view.capabilities.knobs
+    if diagnosis.cause == SLOW_INSTANCE:
+        return view.capabilities.can_replace and bool(diagnosis.workers)
+    if diagnosis.cause not in (DATA_SKEW, SOURCE_SKEW, HASH_IMBALANCE) or diagnosis.component not in view.topology:
+        return False
+    component = view.topology[diagnosis.component]
+    knob = component.partitions if diagnosis.cause == HASH_IMBALANCE else component.spread
+    return knob is not None and knob in knobs and view.spread(diagnosis.component) == 1
 
 
 def _too_early(view: View, needs: Sequence[Need], least: int) -> bool:

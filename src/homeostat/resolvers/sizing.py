@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from homeostat.core.configuration import Knob
-from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.view import View
 from homeostat.detectors.idle import IdleEvidence
@@ -46,6 +45,10 @@ _MOST_TIMES, _MORE = 4, 8
 _HALF_HEADROOM_AFTER = 5.0
 # A trigger shorter than this counts as this long: such batches start right after each other.
 SHORTEST_TRIGGER_S = 1.0
+# How long added executors stay, divided by the cost of a second of being behind in seconds of all executors: the usual
+# ten minutes until a shrink, divided by the usual `violation_cost` of twenty. A larger value saves executors, a smaller
+# one processes the backlog sooner. A choice.
+HURRY_S = 30.0
 
 Cut = Callable[[int], Mapping[str, int]]
 
@@ -75,7 +78,8 @@ class Need:
 @dataclass(frozen=True, slots=True)
 class Sizing:
     """`catch_up_s`: in what time a backlog should be processed, unless the objective says. A shorter time needs more
-    instances (choice)."""
+    instances (choice). If executors are added and removed without a pause, the backlog is processed sooner where that
+    costs little."""
 
     catch_up_s: float = 600.0
 
@@ -93,7 +97,8 @@ class Sizing:
             needed_per_s = max(needed_per_s, peak(load.offered_per_s, last))
             if math.isfinite(needed_per_s) and load.instances:
                 if view.micro_batch:
-                    needs.append(_executors(view, load, needed_per_s, skewed))
+                    need = _executors(view, load, needed_per_s, skewed)
+                    needs.append(_hurried(view, load, need, skewed, offered_per_s * self._hurry(view, load)))
                 else:
                     needs.append(_instances(view, load, needed_per_s, load.component in skewed))
         return [need for need in needs if need is not None]
@@ -109,6 +114,34 @@ class Sizing:
             extra = (waiting / arrival + pause_s) / (view.objective.catch_up_s or self.catch_up_s)
         floor = max(1.0, floor_per_s / arrival) if arrival > 0 else 1.0
         return max(1.0 / _planned_utilisation(view, load), 1.0 + extra) * floor
+
+    def is_behind(self, view: View) -> bool:
+        """Whether more rows wait than arrive in a trigger interval."""
+        return view.micro_batch and _behind_s(view) > 0
+
+    def _hurry(self, view: View, load: Load) -> float:
+        """The load for which to size ÷ the arriving load, so that a backlog is processed. It is 1 if executors cannot
+        be added and removed without a pause.
+
+        Processing a backlog takes the same executor-seconds, however fast it is done. But added executors stay for a
+        while, so the best time grows with the square root of the backlog.
+        """
+        behind_s = _behind_s(view) if view.spec(view.topology[load.component].scaled_by).live else 0.0
+        if not behind_s > 0:
+            return 1.0
+        return 1.0 + behind_s / min(self.catch_up_s, math.sqrt(behind_s * HURRY_S))
+
+
+def _behind_s(view: View) -> float:
+    """In how many seconds the waiting rows arrived, beyond one trigger interval, or without one beyond one batch. Not
+    positive if no more rows wait."""
+    arrival, waiting = level(view.flow("arrival_per_s")), backlog_rows(view)
+    if not (view.current and replays(view) and waiting > 0 and arrival > 0):
+        return 0.0
+    trigger_s = view.current[-1].trigger_s
+    # Without a trigger interval, the rows that arrive during a batch wait for the next one.
+    usual_s = trigger_s if trigger_s > 0 else level(view.flow("seconds"))
+    return waiting / arrival - max(usual_s, SHORTEST_TRIGGER_S) if trigger_s >= 0 and usual_s > 0 else 0.0
 
 
 def _planned_utilisation(view: View, load: Load) -> float:
@@ -133,7 +166,7 @@ def since_onset(diagnoses: Sequence[Diagnosis], most: int) -> int:
     """For how many observations the load has had its present level, as far as the detector can say."""
     symptoms = [symptom for diagnosis in diagnoses for symptom in diagnosis.symptoms]
     counts = [count for symptom in symptoms if (count := _observations_since_onset(symptom)) is not None]
-    return int(min(max(min(counts), LEAST_OBSERVATIONS), most)) if counts else RECENT
+    return int(min(min(counts), most)) if counts else RECENT
 
 
 def _observations_since_onset(symptom: Symptom) -> float | None:
@@ -179,6 +212,17 @@ def _executors(view: View, load: Load, wanted_per_s: float, even: frozenset[str]
             best, cut = (finer, finer_cut) if finer.partitions else (best, cut)
     # No tasks for executors above the bound.
     return replace(best, partitions=cut(int(view.spec(best.knob).clip(best.instances))))
+
+
+def _hurried(view: View, load: Load, need: Need | None, even: frozenset[str], wanted_per_s: float) -> Need | None:
+    """Enough executors to process a backlog soon, with the partitions that the load needs."""
+    model = batch_model(view)
+    if need is None or model is None or not need.enough or not wanted_per_s > need.wanted_per_s:
+        return need
+    for name in sorted(even & {stage.name for stage in model.stages}):
+        model = model.with_even_rows(name)
+    faster = _fewest(view, load, model, wanted_per_s, lambda _: need.partitions)
+    return replace(need, exact=max(need.exact, faster.exact))
 
 
 def _uncut(executors: int) -> dict[str, int]:

@@ -48,7 +48,7 @@ class AdjustSkewResolver:
                 yield alert_about(diagnosis, component.unspread)
 
     def _dealt(self, view: View, diagnosis: Diagnosis, knob: Knob) -> Proposal | None:
-        batch = batch_time(view, LEAST_OBSERVATIONS)
+        batch = batch_time(view, len(view.window.telling(LEAST_OBSERVATIONS)))
         if batch is None or diagnosis.component not in batch.stages:
             return None
         target = int(min(max(2.0, batch.slots), view.spec(knob).maximum))

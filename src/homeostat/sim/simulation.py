@@ -121,7 +121,7 @@ def simulate(
     manager.start()
     step_s = interval_s(scenario)
     while engine.now_s < scenario.duration_s:
-        manager.advance(min(engine.now_s + step_s, scenario.duration_s))
+        manager.advance(engine.next_event_s(min(engine.now_s + step_s, scenario.duration_s)))
     if diary is not None:
         diary.close()
     description = engine.describe()

@@ -22,6 +22,7 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.digest import clean, digest
 from homeostat.core.events import EngineChanged
+from homeostat.core.loop_state import LATEST_KEPT
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array, FlowSample, Observation, TaskSample, WorkerSample
 from homeostat.core.topology import Component, Topology
@@ -128,6 +129,7 @@ def view_of(
         window=Window(clean_observations),
         history=history,
         epoch=1,
+        latest=Window(clean_observations[-LATEST_KEPT:]),
     )
 
 

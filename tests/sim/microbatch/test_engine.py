@@ -384,3 +384,13 @@ def test_the_needed_executors_suffice_and_one_fewer_does_not(rate_per_s: float, 
 def test_what_cannot_be_simulated_is_refused(wrong: Scenario, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         Microbatch(wrong)
+
+
+def test_the_loop_sees_an_event_in_the_second_in_which_it_happens() -> None:
+    engine = Microbatch(SCENARIO)
+    engine.wait(1.0)
+    looks_s = engine.next_event_s(30.0)
+    (event, *_) = engine.wait(looks_s)
+    assert isinstance(event, Observed)
+    assert event.observation.at_s <= looks_s < event.observation.at_s + 1.0
+    assert engine.next_event_s(looks_s + 0.001) == pytest.approx(looks_s + 0.001), "nothing happens until then"

@@ -23,11 +23,12 @@ from homeostat.core.configuration import (
     Value,
     diff,
 )
-from homeostat.core.events import Apply
+from homeostat.core.events import Apply, Observed
 from homeostat.lab.bench.mix_cases import (
     COUNT,
     HASH_IMBALANCE,
     HOT_KEY,
+    INTERVAL_S,
     SLOW_WORKER,
     SOURCE,
     SOURCE_SKEW,
@@ -73,12 +74,33 @@ def unhealthy_s(case: Case, truth: Sequence[TruthSample]) -> float:
 
 def oracle(case: Case) -> OracleRun:
     """The best of the plans. Doing nothing is one of them."""
+    return _best(case, [begins_s + _STEP_S for begins_s in case.begins_s])
+
+
+def observer(case: Case) -> OracleRun:
+    """The same, but each cause is known only one interval after the first measurement that fully shows it."""
+    return _best(case, [_visible_s(case, begins_s) + INTERVAL_S for begins_s in case.begins_s])
+
+
+def _best(case: Case, known_s: Sequence[float]) -> OracleRun:
     runs = []
     for plan in _plans(case):
-        runs.append(_play(case, plan))
+        runs.append(_play(case, plan, known_s))
         if runs[-1].unhealthy_s == 0:
             break
     return min(runs, key=lambda run: (run.unhealthy_s, run.actions, run.plan.size))
+
+
+def _visible_s(case: Case, begins_s: float) -> float:
+    """The end of the first batch or tick that began after this moment."""
+    engine = build_engine(case.scenario)
+    for event in engine.wait(case.scenario.duration_s):
+        if isinstance(event, Observed):
+            sample = event.observation
+            lasted_s = max((flow.seconds for flow in sample.flows if flow.seconds > 0), default=sample.span_s)
+            if sample.at_s - lasted_s >= begins_s:
+                return sample.at_s
+    return case.scenario.duration_s
 
 
 def _plans(case: Case) -> Iterator[Plan]:
@@ -89,14 +111,15 @@ def _plans(case: Case) -> Iterator[Plan]:
         yield Plan(size, at_once, rehash)
 
 
-def _play(case: Case, plan: Plan) -> OracleRun:
+def _play(case: Case, plan: Plan, known_s: Sequence[float]) -> OracleRun:
+    """`known_s` holds the time from which each of the kinds is known."""
     engine = build_engine(case.scenario)
     desired = engine.describe().configuration
     actions = 0
-    for at_s in [] if plan.idle else [max(case.begins_s)] if plan.at_once else sorted(set(case.begins_s)):
-        engine.wait(at_s + _STEP_S)
-        kinds_begun = tuple(kind for kind, begins_s in zip(case.kinds, case.begins_s, strict=True) if begins_s <= at_s)
-        next_configuration = desired.patched(_patch(case, plan, kinds_begun, engine, desired))
+    for at_s in [] if plan.idle else [max(known_s)] if plan.at_once else sorted(set(known_s)):
+        engine.wait(at_s)
+        known_kinds = tuple(kind for kind, since_s in zip(case.kinds, known_s, strict=True) if since_s <= at_s)
+        next_configuration = desired.patched(_patch(case, plan, known_kinds, engine, desired))
         capabilities = engine.describe().capabilities
         steps = diff(desired, next_configuration, capabilities)
         if steps:
@@ -109,7 +132,7 @@ def _play(case: Case, plan: Plan) -> OracleRun:
 
 
 def _patch(
-    case: Case, plan: Plan, kinds_begun: tuple[str, ...], engine: SimulatedEngine, desired: Configuration
+    case: Case, plan: Plan, known_kinds: tuple[str, ...], engine: SimulatedEngine, desired: Configuration
 ) -> Patch:
     workload = Workload(case.scenario.workload, case.scenario.seed)
     needed = engine.needed_parallelism(workload.mean_per_s(engine.now_s), engine.now_s)
@@ -126,10 +149,10 @@ def _patch(
     spreads = {HOT_KEY: COUNT, SOURCE_SKEW: SOURCE}
     if not plan.rehash:
         spreads[HASH_IMBALANCE] = COUNT
-    elif HASH_IMBALANCE in kinds_begun:
+    elif HASH_IMBALANCE in known_kinds:
         values[_STATE_KNOB] = _prime_from(max(int(desired[_STATE_KNOB]), 2 * slots) + 1)
-    values |= {Knob(SPREAD, name): slots for kind, name in spreads.items() if kind in kinds_begun}
-    retired = engine.faulty_workers() if SLOW_WORKER in kinds_begun else frozenset()
+    values |= {Knob(SPREAD, name): slots for kind, name in spreads.items() if kind in known_kinds}
+    retired = engine.faulty_workers() if SLOW_WORKER in known_kinds else frozenset()
     return Patch(values, retired)
 
 

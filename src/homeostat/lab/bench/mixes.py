@@ -1,4 +1,4 @@
-"""Measures how well several problems at once are fixed, compared with the table of the paper and with an oracle."""
+"""Measures how well several problems at once are fixed, against the table of the paper, an oracle and an observer."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from homeostat.lab.bench.mix_cases import (
     draw_case,
     mixes,
 )
-from homeostat.lab.bench.mix_oracle import oracle, unhealthy_s
+from homeostat.lab.bench.mix_oracle import observer, oracle, unhealthy_s
 from homeostat.policies import registry
 from homeostat.sim.simulation import SimulatedEngine, simulate
 
-OURS, PAPER, ORACLE = "provisioning", "provisioning.paper", "oracle"
-POLICIES = (OURS, PAPER, ORACLE)
+OURS, PAPER, ORACLE, OBSERVER = "provisioning", "provisioning.paper", "oracle", "observer"
+POLICIES = (OURS, PAPER, ORACLE, OBSERVER)
 # Settings are tuned on smaller seeds only.
 FIRST_SEED = 1000
 # The targets: unhealthy seconds as a multiple of the oracle's, and changes until the application stays healthy.
@@ -87,8 +87,8 @@ def kinds_of(content: ActionContent) -> tuple[str, ...]:
 def one(engine: str, kinds: tuple[str, ...], seed: int, policy: str) -> Run:
     case = draw_case(engine, kinds, seed)
     run = Run(engine, case.name, seed, policy)
-    if policy == ORACLE:
-        best = oracle(case)
+    if policy in (ORACLE, OBSERVER):
+        best = oracle(case) if policy == ORACLE else observer(case)
         run.unhealthy_s, run.actions, run.plans = best.unhealthy_s, best.actions, best.actions
         return run
     watch = _Watch(frozenset(kinds))

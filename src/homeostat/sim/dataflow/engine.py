@@ -72,6 +72,10 @@ class Dataflow:
         self._now_s = max(self._now_s, until_s)
         return events
 
+    def next_event_s(self, until_s: float) -> float:
+        """When the loop should look next. All events come at the end of a step, and most at the end of a tick."""
+        return until_s
+
     def apply(self, command: Apply) -> None:
         self._outbox += self._commands.submit(command, self._now_s)
 

@@ -32,11 +32,12 @@ class Agenda:
     def forget(self) -> None:
         self._age += 1
 
-    def run(self, until_s: float) -> None:
-        """Let time pass until `until_s`."""
-        while self._entries and self._entries[0][0] <= until_s:
+    def run(self, until_s: float, enough: Callable[[], bool] = lambda: False) -> None:
+        """Let time pass until `until_s`, or until `enough` returns true."""
+        while self._entries and self._entries[0][0] <= until_s and not enough():
             time_s, _, _, age, do = heappop(self._entries)
             if age is None or age == self._age:
                 self.now_s = time_s
                 do()
-        self.now_s = max(self.now_s, until_s)
+        if not enough():
+            self.now_s = max(self.now_s, until_s)

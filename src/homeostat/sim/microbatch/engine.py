@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf
+from math import ceil, inf
 
 from homeostat.core.configuration import EXECUTORS_KNOB, Knob
 from homeostat.core.errors import ConfigError
@@ -31,6 +31,8 @@ from homeostat.sim.workload import Workload
 # A query without a trigger interval needs enough executors to process batches of this length in time. Chosen by hand,
 # equal to the default trigger interval.
 NO_TRIGGER_INTERVAL_S = 10.0
+# How often the loop looks for events, as in a real application.
+LOOKS_EVERY_S = 1.0
 
 
 class Microbatch:
@@ -86,6 +88,11 @@ class Microbatch:
         events = tuple(self._events)
         self._events.clear()
         return events
+
+    def next_event_s(self, until_s: float) -> float:
+        """When the loop next sees an event: it looks once a second. At most `until_s`."""
+        self._agenda.run(until_s, enough=lambda: bool(self._events))
+        return min(until_s, ceil(self.now_s / LOOKS_EVERY_S) * LOOKS_EVERY_S)
 
     def apply(self, command: Apply) -> None:
         self._commands.accept(command)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homeostat.models.makespan import makespan_s, makespans_s
+from homeostat.core.makespan import makespan_s, makespans_s
 
 
 def test_tasks_start_in_order_each_on_the_slot_that_is_free_first() -> None:
