@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from homeostat.core.calibration import JudgedCause
-from homeostat.core.causes import SLOW_INSTANCE
+from homeostat.core.causes import DATA_SKEW, HASH_IMBALANCE, SLOW_INSTANCE
 from homeostat.core.configuration import PARALLELISM, SPREAD, Capabilities, Configuration, Knob, KnobSpec, Patch
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, EngineChanged, Event, Notify, Observed, Receipt
@@ -191,6 +191,27 @@ class FindsSlow(Once):
         yield Diagnosis("cause", "split", 0.9, symptoms=tuple(symptoms))
         if view.now_s >= self.found_at_s:
             yield Diagnosis(SLOW_INSTANCE, "split", 0.9, symptoms=tuple(symptoms), workers=self.slow)
+
+
+@dataclass(frozen=True)
+class FindsUneven(Once):
+    """While the action is judged, the rows of split, which is touched, are found to be uneven."""
+
+    cause: str = DATA_SKEW
+
+    def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterable[Diagnosis]:
+        yield Diagnosis("cause", "split", 0.9, symptoms=tuple(symptoms))
+        if view.now_s >= 10.0 * (APPLIED_AT + 3):
+            yield Diagnosis(self.cause, "split", 0.9, symptoms=tuple(symptoms))
+
+
+def test_a_hot_key_that_is_found_meanwhile_is_not_what_the_action_did() -> None:
+    reason = confounded_by(run(measured(0.1, 0.2, 35), FindsUneven()))
+    assert reason == "a new problem appeared: data-skew at split"
+    by_hash = run(measured(0.1, 0.2, 35), FindsUneven(cause=HASH_IMBALANCE))
+    assert by_hash.texts("outcome")[0].startswith(verdict_sentence("a-1", "harmful")), "it hashes the keys anew"
+    gathered = run(measured(0.1, 0.2, 35), FindsUneven(knob=Knob(SPREAD, "split")))
+    assert gathered.texts("outcome")[0].startswith(verdict_sentence("a-1", "harmful")), "it distributes these rows"
 
 
 def slow_from(first: int, count: int = 35) -> tuple[Observation, ...]:

@@ -143,13 +143,22 @@ def test_a_backlog_is_worked_off_within_the_time_given() -> None:
 
 
 def test_uneven_rows_need_more_instances_unless_another_resolver_mends_them() -> None:
-    uneven = stage(600.0, instances([175.0, 75.0, 75.0, 75.0], [1.75, 0.75, 0.75, 0.75]))
+    uneven = stage(600.0, instances([130.0, 90.0, 90.0, 90.0], [1.3, 0.9, 0.9, 0.9]))
 
     (alone,) = up(uneven)
     (beside,) = up(uneven, SHORT, Diagnosis(DATA_SKEW, "split"))
 
-    assert alone.patch.values == {SPLIT: math.ceil(6.3 * 1.75)}
+    assert alone.patch.values[SPLIT] > 7
     assert beside.patch.values == {SPLIT: 7}
+
+
+def test_the_rows_of_one_key_need_no_more_instances_because_these_do_not_divide_them() -> None:
+    hot = instances([175.0, 75.0, 75.0, 75.0], [1.75, 0.75, 0.75, 0.75])
+
+    (for_the_others,) = up(stage(600.0, hot))
+
+    assert for_the_others.patch.values == {SPLIT: 7}
+    assert up(stage(380.0, hot)) == [], "the hot instance is overloaded, and the others are not"
 
 
 def test_an_unmet_objective_scales_too() -> None:

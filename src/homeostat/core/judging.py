@@ -9,7 +9,7 @@ from dataclasses import replace
 from homeostat.core import sentences
 from homeostat.core.actions import REVERT
 from homeostat.core.calibration import JudgedCauses, stated_probability, with_verdict
-from homeostat.core.causes import RISE_AHEAD, SLOW_INSTANCE, UNDER_PROVISIONED, cause_of
+from homeostat.core.causes import DATA_SKEW, RISE_AHEAD, SLOW_INSTANCE, SOURCE_SKEW, UNDER_PROVISIONED, cause_of
 from homeostat.core.change_parts import PartOutcomeContent
 from homeostat.core.deciding import action_context, action_key, revert
 from homeostat.core.effects import Effects
@@ -32,6 +32,8 @@ from homeostat.core.worker_pace import NOTICED, paces
 # How long after its time limit a command may still be acknowledged. The engine has the same limit, and its answer takes
 # a while to arrive. A choice.
 _GRACE_S = 60.0
+# Uneven keys come with the data. No action causes them, unless it changes how their rows are distributed.
+_FROM_THE_DATA = frozenset({DATA_SKEW, SOURCE_SKEW})
 
 
 def expire(state: State, effects: Effects) -> State:
@@ -119,11 +121,20 @@ def _new_fault(state: State, action: ActiveAction) -> str:
     for (cause, component), standing in state.diagnoses.items():
         if cause_of(cause).fault and component not in touched_components and component not in action.troubled:
             return f"a new problem appeared elsewhere: {cause} at {component or 'the application'}"
+        if cause in _FROM_THE_DATA and _came_later(state, action, component, standing.since_s):
+            return f"a new problem appeared: {cause} at {component}"
         slow_workers = _turned_slow(standing.finding, action) if cause == SLOW_INSTANCE else ()
         if slow_workers:
             workers = ", ".join(slow_workers)
             return f"a new problem appeared: {cause} at {component}, where {workers} had been as fast as the others"
     return ""
+
+
+def _came_later(state: State, action: ActiveAction, component: str, since_s: float) -> bool:
+    if component not in state.topology or since_s <= action.command.at_s:
+        return False
+    distributing = {state.topology[component].spread, state.topology[component].partitions}
+    return distributing.isdisjoint(action.proposal.patch.values)
 
 
 def _suspect(state: State, action: ActiveAction) -> str:

@@ -183,9 +183,12 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
     component = view.topology[load.component]
     exact = wanted_per_s * (1.0 if even else load.imbalance) / rate
     shares = KeyShares(load.instances, load.imbalance, load.spread)
-    if component.keyed and not even and not shares.hot:
-        for _ in range(_ROUNDS):
+    if component.keyed and not even:
+        for _ in range(0 if shares.hot else _ROUNDS):
             exact = wanted_per_s * shares.with_instances(math.ceil(exact - _ROUNDING)) / rate
+        if shares.hot:
+            # More instances do not divide the rows of one key, but the rows of the other keys may need them.
+            exact = max(wanted_per_s / rate, min(exact, load.instances))
     need = Need(load.component, component.scaled_by, load.instances, exact)
     if even or need.instances == load.instances:
         return need
