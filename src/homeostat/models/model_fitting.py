@@ -19,6 +19,7 @@ from homeostat.core.stats import median, numpy_quantile, spread
 from homeostat.core.view import View
 from homeostat.models.batch_model import RECENT
 from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys
+from homeostat.models.cost_levels import at_present_level
 from homeostat.models.task_cost_model import Samples, TaskCost, busy, fit, residuals
 from homeostat.models.task_times import columns, keeps_state, mean_tasks, slots_each
 
@@ -156,7 +157,7 @@ def _samples(view: View, recorded: Sequence[Observation], name: str) -> Samples:
     """The mean tasks of the batches in the history, and the single tasks of the latest batches."""
     counts = keeps_state(view.topology[name])
     tasks = [_tasks(o, name, counts) for o in recorded[-max(1, _MOST_TASKS // max(1, _instances(recorded, name))) :]]
-    return columns(np.concatenate([mean_tasks(view, name, _HISTORY_BATCHES), *tasks]))
+    return columns(np.concatenate([at_present_level(mean_tasks(view, name, _HISTORY_BATCHES)), *tasks]))
 
 
 def _healthy_samples(view: View, recorded: Sequence[Observation], name: str, slow: Mapping[str, float]) -> Samples:
