@@ -5,6 +5,7 @@ The engine and the log survive. Whatever the moment, the action is in effect exa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 import pytest
 
+from homeostat.core.configuration import EXECUTORS_KNOB
 from homeostat.core.engine import Engine
 from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt
 from homeostat.core.record_json import JSON
@@ -164,7 +166,12 @@ class World:
         """How many workers there are that were neither there at the start nor added by growing."""
         events = self.engine.wait(self.engine.now_s + 60.0)
         ids = [event.observation.workers.ids for event in events if isinstance(event, Observed)][-1]
-        return sum(worker.endswith("#1") or worker == "exec-4" for worker in ids)
+        desired = self.engine.describe().configuration.get(EXECUTORS_KNOB, math.inf)
+        return sum(worker.endswith("#1") or _number(worker) >= desired for worker in ids)
+
+
+def _number(worker: str) -> int:
+    return int(worker.partition("#")[0].rpartition("-")[2])
 
 
 def whole_life(engine: str, trouble: str, path: Path) -> tuple[list[str], Apply, float]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from homeostat.core.actions import ADJUST_SKEW, GATHER
+from homeostat.core.actions import GATHER
 from homeostat.core.causes import NEEDLESS_SPREAD, SOURCE_SKEW
 from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob
 from homeostat.core.records import ACTION, OUTCOME
@@ -71,13 +71,19 @@ def actions_of(result: TrialResult) -> list[tuple[str, str]]:
     return [(str(record.body["kind"]), str(record.body["cause"])) for record in result.of(ACTION)]
 
 
+def deals_the_rows(result: TrialResult) -> bool:
+    """Whether the first action deals the rows anew, alone or as a part of a plan that also mends another cause."""
+    first = result.of(ACTION)[0].body
+    return str(DEALT) in first["patch"] and SOURCE_SKEW in str(first["cause"])
+
+
 def test_the_rows_of_an_uneven_source_are_dealt_to_all_slots(run: Run) -> None:
     """Beside other tests, the machine can slow down while the action is judged. It must not be taken back for that."""
 
     def judgement(result: TrialResult) -> None:
-        assert actions_of(result) == [(ADJUST_SKEW, SOURCE_SKEW)]
+        assert deals_the_rows(result)
         assert result.verdicts[0] not in TAKEN_BACK, [record.text for record in result.of(OUTCOME)]
-        assert result.final[DEALT] == result.final[EXECUTORS_KNOB] == SLOTS
+        assert result.final[DEALT] == result.final[EXECUTORS_KNOB] >= SLOTS
 
     judge_attempts(lambda: run(1), data=every_row_once, judgement=judgement)
 
@@ -86,7 +92,8 @@ def test_the_rows_of_an_uneven_source_are_dealt_to_all_slots(run: Run) -> None:
 def test_they_stay_where_they_are_read_when_it_is_even_again(run: Run) -> None:
     def judgement(result: TrialResult) -> None:
         assert result.verdicts[0] == "helped", [record.text for record in result.of(OUTCOME)]
-        assert actions_of(result) == [(ADJUST_SKEW, SOURCE_SKEW), (GATHER, NEEDLESS_SPREAD)]
+        assert deals_the_rows(result)
+        assert actions_of(result)[1:] == [(GATHER, NEEDLESS_SPREAD)]
         assert result.final[DEALT] == 1
 
     judge_attempts(lambda: run(2), data=every_row_once, judgement=judgement)

@@ -1,4 +1,7 @@
-"""What a policy does in a scenario, to the bit: actions, times, outcomes, costs, and a digest of every finding.
+"""What a policy does in a scenario: actions, times, outcomes, costs, and a digest of every finding.
+
+Numbers are compared to nine digits, and rounded to six in the digests: the last digits of an exponential or a logarithm
+depend on the processor.
 
 `tests/recorded/trajectories.jsonl.gz` holds what the loop did when it was last recorded. A change that is meant to
 leave decisions alone must reproduce it. After a change that is meant to alter them, look at what differs, then record
@@ -70,6 +73,33 @@ def trajectory(scenario_name: str, policy_name: str, seed: int) -> dict[str, Any
     return json.loads(json.dumps(fields))  # type: ignore[no-any-return]
 
 
+def differences(now: Any, reference: Any, place: str = "") -> list[str]:
+    """Where the two differ. Unknown numbers are equal."""
+    match now, reference:
+        case dict(), dict() if now.keys() == reference.keys():
+            return [each for key in now for each in differences(now[key], reference[key], f"{place}.{key}")]
+        case list(), list() if len(now) == len(reference):
+            pairs = enumerate(zip(now, reference, strict=True))
+            return [each for n, pair in pairs for each in differences(*pair, f"{place}[{n}]")]
+        case (int() | float(), int() | float()) if _close(now, reference):
+            return []
+    return [] if now == reference else [f"{place}: {now} instead of {reference}"]
+
+
+def _close(now: float, reference: float) -> bool:
+    return math.isclose(now, reference, rel_tol=1e-9) or (math.isnan(now) and math.isnan(reference))
+
+
+def _rounded(value: Any) -> Any:
+    """The same value with six significant digits in every number."""
+    match value:
+        case float():
+            return float(f"{value:.6g}")
+        case tuple() | list():
+            return [_rounded(each) for each in value]
+    return value
+
+
 def _summary(result: RunResult) -> dict[str, Any]:
     left_out = ("trajectory", "scenario", "policy", "seed")
     summary = {name: value for name, value in result.as_json().items() if name not in left_out}
@@ -125,7 +155,7 @@ def _outcomes(records: list[Record]) -> list[dict[str, Any]]:
 def _digest(records: list[Record]) -> str:
     digest = hashlib.sha256()
     for record in records:
-        digest.update(repr(_finding(record)).encode())
+        digest.update(repr(_rounded(_finding(record))).encode())
     return digest.hexdigest()
 
 
@@ -174,7 +204,7 @@ def _truth(result: RunResult) -> str:
         )
         for sample in result.truth
     ]
-    return hashlib.sha256(repr(samples).encode()).hexdigest()
+    return hashlib.sha256(repr(_rounded(samples)).encode()).hexdigest()
 
 
 def record_again() -> None:
