@@ -64,10 +64,10 @@ def test_renaming_never_replaces(files: Files, tmp_path: Path) -> None:
 def test_the_same_content_by_link_or_copy(files: Files, tmp_path: Path) -> None:
     root = tmp_path.as_uri()
     files.write(f"{root}/x", b"kept")
-    made = files.same(f"{root}/x", f"{root}/below/y")
+    method = files.same(f"{root}/x", f"{root}/below/y")
     assert files.read(f"{root}/below/y") == b"kept"
-    assert made == ("linked" if isinstance(files, LocalFiles) else "copied")
-    assert os.path.samefile(tmp_path / "x", tmp_path / "below" / "y") == (made == "linked")
+    assert method == ("linked" if isinstance(files, LocalFiles) else "copied")
+    assert os.path.samefile(tmp_path / "x", tmp_path / "below" / "y") == (method == "linked")
     files.delete(f"{root}/x")
     assert files.read(f"{root}/below/y") == b"kept"
 

@@ -20,8 +20,8 @@ def test_a_savepoint_is_the_last_committed_batch_and_nothing_later(root: Path) -
     expected = tree(root)
     write_batch(root, 2, commit=False)
     put(root / "offsets" / ".3.abc.tmp", "half written")
-    made = savepoints.make(checkpoint(root), "good")
-    assert (made.batch, made.query_id, made.partitions) == (1, "the-query", 3)
+    savepoint = savepoints.make(checkpoint(root), "good")
+    assert (savepoint.batch, savepoint.query_id, savepoint.partitions) == (1, "the-query", 3)
     saved = tree(root.parent / "ckpt.savepoints" / "good" / "checkpoint")
     assert {name: saved[name] for name in expected} == expected
     assert set(saved) - set(expected) == {"sources/0/2"}  # files that were found already are found no more
@@ -29,9 +29,9 @@ def test_a_savepoint_is_the_last_committed_batch_and_nothing_later(root: Path) -
 
 
 def test_it_is_made_of_links_and_outlives_what_happens_to_the_checkpoint(root: Path) -> None:
-    made = savepoints.make(checkpoint(root))
-    assert (made.name, made.copied_bytes) == ("batch-1", 0)
-    assert made.bytes > 0
+    savepoint = savepoints.make(checkpoint(root))
+    assert (savepoint.name, savepoint.copied_bytes) == ("batch-1", 0)
+    assert savepoint.bytes > 0
     write_batch(root, 1, partitions=9)
     shutil.rmtree(root / "sources")
     savepoints.verify(checkpoint(root), savepoints.read(checkpoint(root), "batch-1"))

@@ -40,8 +40,8 @@ def batches(rows: Sequence[float], seconds: Sequence[float]) -> tuple[Digest, ..
 
 
 def trial(before: tuple[Digest, ...], after: tuple[Digest, ...], gain: float = HALF, **changes: object) -> Trial:
-    made = Trial("split", Prediction(gain, ("split",)), before, after, False, elapsed_s=60.0, settle_s=60.0)
-    return replace(made, **changes)  # type: ignore[arg-type]
+    split_trial = Trial("split", Prediction(gain, ("split",)), before, after, False, elapsed_s=60.0, settle_s=60.0)
+    return replace(split_trial, **changes)  # type: ignore[arg-type]
 
 
 def verdict(tried: Trial) -> str:

@@ -121,9 +121,9 @@ def test_a_forecast_is_made_once_in_five_minutes_although_the_last_minute_is_kno
         traffic = view.traffic.after(NOW_S + later_s - 100.0, 10.0, 300.0)
         view = replace(view, now_s=NOW_S + later_s, traffic=traffic)
         assert coming(view, 900.0, 0.9, counted) is not None
-    made = sorted(end_s for _, end_s in requests)
-    assert made == sorted({*made})
-    assert made[-2:] == [NOW_S - 300.0, NOW_S]
+    forecast_ends_s = sorted(end_s for _, end_s in requests)
+    assert forecast_ends_s == sorted({*forecast_ends_s})
+    assert forecast_ends_s[-2:] == [NOW_S - 300.0, NOW_S]
 
 
 def resolved(view: View, *others: Diagnosis) -> list[float]:

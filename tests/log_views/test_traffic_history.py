@@ -12,7 +12,7 @@ from homeostat.store.in_memory import MemoryStore
 
 @pytest.fixture
 def store() -> MemoryStore:
-    made = MemoryStore()
+    log = MemoryStore()
     for number in range(400):
         wave = 1_000.0 + 500.0 * np.sin(number / 60 * 2 * np.pi)
         content = BatchContent(
@@ -24,8 +24,8 @@ def store() -> MemoryStore:
             span_s=60,
             arrivals_per_s={"clicks": wave, "orders": 100.0} if number > 100 else {},
         )
-        made.append("run", [Record.of(f"b-{number}", 60.0 * number, content, "")])
-    return made
+        log.append("run", [Record.of(f"b-{number}", 60.0 * number, content, "")])
+    return log
 
 
 def test_each_batch_stands_for_its_middle_and_an_unknown_source_is_unknown(store: MemoryStore) -> None:

@@ -23,8 +23,8 @@ STATE = Knob(STATE_PARTITIONS, "main")
 TRIGGER = Knob(TRIGGER_S, "main")
 
 
-def real_seconds(made: Scenario, seeds: tuple[int, ...] = (7, 8)) -> Array:
-    quiet = replace(made, workload=replace(made.workload, noise=Noise()))
+def real_seconds(words: Scenario, seeds: tuple[int, ...] = (7, 8)) -> Array:
+    quiet = replace(words, workload=replace(words.workload, noise=Noise()))
     events = [event for seed in seeds for event in Microbatch(quiet, seed).wait(300.0)]
     return np.array([e.observation.flows[0].seconds for e in events if isinstance(e, Observed)][5:])
 
@@ -50,8 +50,10 @@ def test_batches_take_as_long_as_predicted_in_configurations_never_seen() -> Non
         then = model.configuration.patched(Patch({**cut, EXECUTORS_KNOB: executors, TRIGGER: trigger_s}))
         predicted = model.predict(then, rate_per_s).batch_s
         assert predicted is not None
-        made = words_scenario(rate_per_s, executors=executors, partitions=partitions, trigger_s=trigger_s, varied=False)
-        errors.append(abs(predicted.middle / float(np.median(real_seconds(made))) - 1))
+        words = words_scenario(
+            rate_per_s, executors=executors, partitions=partitions, trigger_s=trigger_s, varied=False
+        )
+        errors.append(abs(predicted.middle / float(np.median(real_seconds(words))) - 1))
     assert float(np.median(errors)) <= 0.1
     assert max(errors) <= 0.2
 

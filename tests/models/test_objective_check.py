@@ -22,9 +22,9 @@ from support.batch_plans import STATE, TRIGGER, batches, chosen_values
 
 def test_without_a_trigger_batches_that_follow_each_other_have_to_take_the_load() -> None:
     # Whole waves of 48 tasks: 6 slots take just 6,000 rows/s, 7 slots 6,857.
-    made = plan(batches(trigger_s=0.0), arrivals=Steady(6_000.0))
-    assert chosen_values(made) == {EXECUTORS_KNOB: 7, STATE: 48, TRIGGER: 0.0}
-    assert "processes 3,000 of 6,000 rows/s" in made.present.lost
+    chosen_plan = plan(batches(trigger_s=0.0), arrivals=Steady(6_000.0))
+    assert chosen_values(chosen_plan) == {EXECUTORS_KNOB: 7, STATE: 48, TRIGGER: 0.0}
+    assert "processes 3,000 of 6,000 rows/s" in chosen_plan.present.lost
     assert chosen_values(plan(batches(trigger_s=0.0), arrivals=Steady(500.0)))[EXECUTORS_KNOB] == 1
 
 
@@ -54,10 +54,10 @@ def test_a_lag_objective_holds_with_the_wanted_confidence() -> None:
     ("objective", "what"), [(Objective(latency_p95_s=0.1), "latency"), (Objective(lag_s=5.0), "lag")]
 )
 def test_an_objective_that_cannot_be_predicted_is_not_said_to_hold(objective: Objective, what: str) -> None:
-    made = plan(replace(planning_time.dataflow(3, 200), objective=objective))
-    assert made.chosen is None
-    assert {each.lost for each in made.candidates} == {f"its {what} cannot be predicted"}
-    assert made.best.predicted.unknown == (f"the {what} of a dataflow cannot be predicted, only its throughput",)
+    chosen_plan = plan(replace(planning_time.dataflow(3, 200), objective=objective))
+    assert chosen_plan.chosen is None
+    assert {each.lost for each in chosen_plan.candidates} == {f"its {what} cannot be predicted"}
+    assert chosen_plan.best.predicted.unknown == (f"the {what} of a dataflow cannot be predicted, only its throughput",)
 
 
 def test_a_dataflow_has_to_hold_with_the_wanted_confidence_too() -> None:

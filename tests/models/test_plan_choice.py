@@ -32,8 +32,8 @@ def test_as_many_executors_as_the_load_needs_and_no_more() -> None:
 
 
 def test_every_candidate_that_lost_says_why() -> None:
-    made = plan(batches(), arrivals=Steady(6_000.0))
-    reasons = {int(c.configuration[EXECUTORS_KNOB]): c.lost for c in made.candidates}
+    chosen_plan = plan(batches(), arrivals=Steady(6_000.0))
+    reasons = {int(c.configuration[EXECUTORS_KNOB]): c.lost for c in chosen_plan.candidates}
     assert reasons[7] == ""
     assert "processes 3,000 of 6,000 rows/s" in reasons[3]
     assert "batches take longer than the trigger" in reasons[6] or "processes" in reasons[6]
@@ -56,10 +56,10 @@ def test_a_restart_that_makes_rows_late_for_longer_than_they_may_be_is_not_worth
 
 
 def test_where_nothing_holds_the_closest_is_reported_with_what_is_wrong() -> None:
-    made = plan(batches(Objective(cost_limit=4.0)), arrivals=Steady(6_000.0))
-    assert made.chosen is None
-    assert made.best.cost <= 4
-    assert made.best.lost
+    chosen_plan = plan(batches(Objective(cost_limit=4.0)), arrivals=Steady(6_000.0))
+    assert chosen_plan.chosen is None
+    assert chosen_plan.best.cost <= 4
+    assert chosen_plan.best.lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Thrifty:
 
 
 def test_a_scheduler_of_ones_own_proposes_and_is_judged_like_ours() -> None:
-    made = plan(batches(), arrivals=Steady(6_000.0), proposers=[Thrifty()])
-    theirs = [c for c in made.candidates if c.proposer == "thrifty"]
+    chosen_plan = plan(batches(), arrivals=Steady(6_000.0), proposers=[Thrifty()])
+    theirs = [c for c in chosen_plan.candidates if c.proposer == "thrifty"]
     assert len(theirs) == 1
     assert theirs[0].predicted.stable
 
@@ -94,13 +94,13 @@ class Nameless:
 
 def test_what_was_proposed_in_vain_is_reported_and_the_others_go_on() -> None:
     broken: Any = Nameless()
-    made = plan(batches(), arrivals=Steady(6_000.0), proposers=[broken, Thrifty()])
-    assert [(each.proposer, each.why) for each in made.refused] == [
+    chosen_plan = plan(batches(), arrivals=Steady(6_000.0), proposers=[broken, Thrifty()])
+    assert [(each.proposer, each.why) for each in chosen_plan.refused] == [
         ("Nameless", "executors.app = 99 is outside its bounds 1 to 40"),
         ("Nameless", "raised LookupError: no more ideas"),
     ]
-    assert {"Nameless", "thrifty"} <= {each.proposer for each in made.candidates}
-    assert chosen_values(made)[EXECUTORS_KNOB] == 7
+    assert {"Nameless", "thrifty"} <= {each.proposer for each in chosen_plan.candidates}
+    assert chosen_values(chosen_plan)[EXECUTORS_KNOB] == 7
 
 
 @pytest.mark.parametrize(
@@ -108,5 +108,5 @@ def test_what_was_proposed_in_vain_is_reported_and_the_others_go_on() -> None:
 )
 def test_fifty_components_with_ten_thousand_instances_can_be_planned_for(model: ApplicationModel) -> None:
     """How long that takes is for `homeostat bench control` to tell."""
-    made = plan(model)
-    assert made.chosen is not None
+    chosen_plan = plan(model)
+    assert chosen_plan.chosen is not None

@@ -39,10 +39,10 @@ def test_what_is_forecast_within_the_horizon_is_planned_for_and_a_fall_is_not() 
 
 
 def test_a_backlog_has_to_be_worked_off_in_time() -> None:
-    made = plan(batches(backlog=1_000_000.0), goal=Goal(catch_up_s=600.0))
-    assert made.present.lost.startswith("processing the backlog would take")
+    chosen_plan = plan(batches(backlog=1_000_000.0), goal=Goal(catch_up_s=600.0))
+    assert chosen_plan.present.lost.startswith("processing the backlog would take")
     patient, hasty = (plan(batches(Objective(catch_up_s=s), backlog=1_000_000.0)) for s in (1_200.0, 300.0))
-    assert chosen_values(patient)[EXECUTORS_KNOB] < chosen_values(made)[EXECUTORS_KNOB]
-    assert chosen_values(made)[EXECUTORS_KNOB] < chosen_values(hasty)[EXECUTORS_KNOB]
-    by_executors = {int(c.configuration[EXECUTORS_KNOB]): c.catch_up_s for c in made.candidates}
+    assert chosen_values(patient)[EXECUTORS_KNOB] < chosen_values(chosen_plan)[EXECUTORS_KNOB]
+    assert chosen_values(chosen_plan)[EXECUTORS_KNOB] < chosen_values(hasty)[EXECUTORS_KNOB]
+    by_executors = {int(c.configuration[EXECUTORS_KNOB]): c.catch_up_s for c in chosen_plan.candidates}
     assert sorted(by_executors.values(), reverse=True) == [by_executors[n] for n in sorted(by_executors)]

@@ -39,8 +39,8 @@ def test_only_an_objective_for_the_latency_makes_a_trigger_longer_than_the_user_
         knobs = {**model.capabilities.knobs, TRIGGER: KnobSpec(0, 3600, promise=promise)}
         assert isinstance(model.performance, BatchModel)
         slow = replace(model.performance, driver_s=np.full(3, 2.5))
-        made = plan(replace(model, capabilities=Capabilities(knobs), performance=slow))
-        return made.best.configuration[TRIGGER]
+        chosen_plan = plan(replace(model, capabilities=Capabilities(knobs), performance=slow))
+        return chosen_plan.best.configuration[TRIGGER]
 
     lag, latency = Objective(lag_s=40.0), Objective(latency_p95_s=40.0)
     assert trigger_s(lag, None) > 3.0
@@ -51,9 +51,9 @@ def test_only_an_objective_for_the_latency_makes_a_trigger_longer_than_the_user_
 
 @pytest.mark.parametrize("trigger_s", [60.0, 600.0])
 def test_a_trigger_far_from_what_the_objective_needs_is_found_in_one_step(trigger_s: float) -> None:
-    made = plan(batches(Objective(latency_p95_s=3.0), trigger_s=trigger_s))
-    assert made.chosen is not None
-    assert made.chosen.predicted.latency_s["p95"] <= 3.0
+    chosen_plan = plan(batches(Objective(latency_p95_s=3.0), trigger_s=trigger_s))
+    assert chosen_plan.chosen is not None
+    assert chosen_plan.chosen.predicted.latency_s["p95"] <= 3.0
 
 
 def test_tasks_that_cost_more_than_their_rows_are_made_fewer() -> None:
@@ -62,7 +62,7 @@ def test_tasks_that_cost_more_than_their_rows_are_made_fewer() -> None:
     assert isinstance(model.performance, BatchModel)
     (stage,) = model.performance.stages
     dear = replace(stage, cost=TaskCost(0.5, 0.0001, slowing=NO_SLOWING))
-    made = plan(
+    chosen_plan = plan(
         replace(
             model,
             performance=replace(model.performance, stages=(dear,)),
@@ -70,16 +70,16 @@ def test_tasks_that_cost_more_than_their_rows_are_made_fewer() -> None:
         ),
         goal=Goal(catch_up_s=math.inf),
     )
-    assert chosen_values(made)[STATE] == 24
+    assert chosen_values(chosen_plan)[STATE] == 24
 
 
 def test_all_components_of_a_dataflow_are_sized_at_once() -> None:
     model = planning_time.dataflow(3, 200)
-    made = plan(replace(model, arrival_per_s=50_000.0))
-    assert made.chosen is not None
-    counts = [int(value) for _, value in sorted(made.chosen.configuration.values.items())]
+    chosen_plan = plan(replace(model, arrival_per_s=50_000.0))
+    assert chosen_plan.chosen is not None
+    counts = [int(value) for _, value in sorted(chosen_plan.chosen.configuration.values.items())]
     # 50 for the load, one and a bit for the doubt, 5 % more for what arrives during the redeployment.
     assert counts[0] == counts[2] == 54
     assert 54 < counts[1] <= 57
-    assert plan(replace(model, arrival_per_s=50_000.0, replays=False)).best.cost < made.best.cost
-    assert made.present.lost == ""
+    assert plan(replace(model, arrival_per_s=50_000.0, replays=False)).best.cost < chosen_plan.best.cost
+    assert chosen_plan.present.lost == ""

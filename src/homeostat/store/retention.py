@@ -120,8 +120,8 @@ class Retention:
         for run in self._round:
             more = True
             while more:
-                made, deleted, more = self._work(run)
-                total = Slice(total.summaries + made, total.deleted + deleted)
+                new_summaries, deleted, more = self._work(run)
+                total = Slice(total.summaries + new_summaries, total.deleted + deleted)
         shrink(self._store)
         return total
 
@@ -141,11 +141,11 @@ class Retention:
 
     def _work(self, run: RunInfo) -> Slice:
         whole_s = run.last_s - GRACE_S
-        made = self._summarise(run, MINUTE, whole_s)
+        new_summaries = self._summarise(run, MINUTE, whole_s)
         # An hour is summarised from its minutes, so all of these must be there.
-        made += self._summarise(run, HOUR, min(whole_s, self._newest_s(run, MINUTE)))
+        new_summaries += self._summarise(run, HOUR, min(whole_s, self._newest_s(run, MINUTE)))
         looked_at, deleted = self._delete(run)
-        return Slice(made, deleted, more=made + looked_at > 0)
+        return Slice(new_summaries, deleted, more=new_summaries + looked_at > 0)
 
     def _summarise(self, run: RunInfo, kind: str, whole_s: float) -> int:
         """Summarise the oldest batches, or minutes, that are not summarised yet, up to the last period that was over by
@@ -156,9 +156,9 @@ class Retention:
         whole = [flow for flow in flows if flow.at_s <= until_s]
         if len(flows) == SLICE and len(whole) == SLICE:
             whole = self._whole_periods(run, kind, whole)
-        made = summaries(kind, whole)
-        self._store.append(run.name, made)
-        return len(made)
+        new_summaries = summaries(kind, whole)
+        self._store.append(run.name, new_summaries)
+        return len(new_summaries)
 
     def _whole_periods(self, run: RunInfo, kind: str, flows: Sequence[Record]) -> list[Record]:
         """Without the last period, which may go on; if there is only one, all of it."""

@@ -21,13 +21,13 @@ def features(of_batch: float) -> Features:
 def examples(cause: str, runs: int, *, by_chance: bool = False) -> list[Example]:
     """In each run four batches, in which the cause is there if it takes most of the batch, or else by chance."""
     random = np.random.default_rng(5)
-    made = []
+    cases = []
     for run in range(runs):
         for _ in range(4):
             of_batch = float(random.random())
             right = random.random() < 0.5 if by_chance else of_batch > 0.7
-            made.append(Example(f"{cause}-{run}", cause, features(of_batch), bool(right)))
-    return made
+            cases.append(Example(f"{cause}-{run}", cause, features(of_batch), bool(right)))
+    return cases
 
 
 def test_a_cause_that_the_table_in_use_is_wrong_about_gets_a_model_of_its_own() -> None:

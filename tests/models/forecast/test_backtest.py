@@ -47,9 +47,9 @@ class TooShort:
 
 
 def test_a_plug_in_that_fails_is_left_out_and_reported() -> None:
-    made = forecast(history_of(9), HOUR_S, candidates=[Broken(), TooShort()])
-    assert made.champion == "last value"
-    broken, too_short = made.repairs
+    prediction = forecast(history_of(9), HOUR_S, candidates=[Broken(), TooShort()])
+    assert prediction.champion == "last value"
+    broken, too_short = prediction.repairs
     assert broken == "broken failed and was skipped: ValueError: no idea"
     assert too_short.startswith("too short failed and was skipped: ValueError")
 
@@ -57,8 +57,8 @@ def test_a_plug_in_that_fails_is_left_out_and_reported() -> None:
 def test_a_gap_where_it_would_be_tested_is_reported() -> None:
     times_s, per_s = days_of_load(10)
     kept = (times_s < times_s[0] + 6 * DAY_S) | (times_s >= times_s[-1])
-    made = forecast(regular(times_s[kept], per_s[kept], horizon_s=HOUR_S), HOUR_S)
-    assert made.reason == "not usable: the newest part of the history, which would test the forecast, is unknown"
+    prediction = forecast(regular(times_s[kept], per_s[kept], horizon_s=HOUR_S), HOUR_S)
+    assert prediction.reason == "not usable: the newest part of the history, which would test the forecast, is unknown"
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda each: each.name)

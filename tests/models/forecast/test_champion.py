@@ -38,14 +38,14 @@ def history_of(days: float, horizon_s: float = HOUR_S, **details: float) -> Seri
 
 
 def test_a_daily_load_is_forecast_better_than_by_its_last_value_and_it_says_so() -> None:
-    made = forecast(history_of(21, DAY_S), DAY_S)
-    assert made.usable
-    assert made.champion not in NAIVE
-    assert "× that of repeating the last value" in made.reason
-    scores = {score.name: score.mase for score in made.scores}
-    assert made.mase == min(scores.values()) < 0.7 * scores["seasonal naive"] < scores["last value"]
-    assert made.origins >= 40
-    assert made.season_s == DAY_S
+    prediction = forecast(history_of(21, DAY_S), DAY_S)
+    assert prediction.usable
+    assert prediction.champion not in NAIVE
+    assert "× that of repeating the last value" in prediction.reason
+    scores = {score.name: score.mase for score in prediction.scores}
+    assert prediction.mase == min(scores.values()) < 0.7 * scores["seasonal naive"] < scores["last value"]
+    assert prediction.origins >= 40
+    assert prediction.season_s == DAY_S
 
 
 def test_what_comes_lies_in_the_interval_about_as_often_as_promised() -> None:
@@ -53,47 +53,47 @@ def test_what_comes_lies_in_the_interval_about_as_often_as_promised() -> None:
     inside = []
     for origin in range(15 * 48, 39 * 48, 29):
         history = regular(times_s[:origin], per_s[:origin], horizon_s=6 * HOUR_S)
-        made = forecast(history, 6 * HOUR_S, candidates=[LastValue(), Profile()])
-        came = per_s[origin : origin + len(made.values)]
-        inside.append(np.mean((came >= made.values[:, 0]) & (came <= made.values[:, -1])))
-        assert made.coverage == pytest.approx(0.8, abs=0.1)
+        prediction = forecast(history, 6 * HOUR_S, candidates=[LastValue(), Profile()])
+        came = per_s[origin : origin + len(prediction.values)]
+        inside.append(np.mean((came >= prediction.values[:, 0]) & (came <= prediction.values[:, -1])))
+        assert prediction.coverage == pytest.approx(0.8, abs=0.1)
     assert np.mean(inside) == pytest.approx(0.8, abs=0.08)
 
 
 def test_an_interval_is_wide_where_the_load_is_high() -> None:
-    made = forecast(history_of(21, DAY_S), DAY_S)
-    width = made.column(0.9) - made.column(0.1)
-    busy = made.column(0.5) > np.median(made.column(0.5))
+    prediction = forecast(history_of(21, DAY_S), DAY_S)
+    width = prediction.column(0.9) - prediction.column(0.1)
+    busy = prediction.column(0.5) > np.median(prediction.column(0.5))
     assert width[busy].mean() > 2 * width[~busy].mean()
 
 
 @pytest.mark.parametrize("level", [0.0, 42.0])
 def test_a_load_that_never_changes_needs_no_forecast(level: float) -> None:
-    made = forecast(regular(np.arange(3000) * 60.0, np.full(3000, level), horizon_s=HOUR_S), HOUR_S)
-    assert (made.champion, made.usable) == ("last value", False)
-    assert "the load stays the same" in made.reason
-    assert made.values == pytest.approx(np.full(made.values.shape, level))
+    prediction = forecast(regular(np.arange(3000) * 60.0, np.full(3000, level), horizon_s=HOUR_S), HOUR_S)
+    assert (prediction.champion, prediction.usable) == ("last value", False)
+    assert "the load stays the same" in prediction.reason
+    assert prediction.values == pytest.approx(np.full(prediction.values.shape, level))
 
 
 def test_a_walk_that_nobody_can_foresee_is_not_usable() -> None:
     steps = np.random.default_rng(3).normal(0.0, 0.02, 4000)
-    made = forecast(regular(np.arange(4000) * 60.0, 1000 * np.exp(np.cumsum(steps)), horizon_s=HOUR_S), HOUR_S)
-    assert not made.usable
-    assert made.reason.startswith("not usable")
+    prediction = forecast(regular(np.arange(4000) * 60.0, 1000 * np.exp(np.cumsum(steps)), horizon_s=HOUR_S), HOUR_S)
+    assert not prediction.usable
+    assert prediction.reason.startswith("not usable")
 
 
 def test_a_naive_one_that_is_as_good_speaks() -> None:
     times_s = np.arange(0.0, 10 * DAY_S, 600.0)
-    made = forecast(regular(times_s, 100 + 50 * (times_s // HOUR_S % 24), horizon_s=DAY_S), DAY_S)
-    assert (made.champion, made.usable) == ("seasonal naive", True)
+    prediction = forecast(regular(times_s, 100 + 50 * (times_s // HOUR_S % 24), horizon_s=DAY_S), DAY_S)
+    assert (prediction.champion, prediction.usable) == ("seasonal naive", True)
 
 
 def test_too_little_history_says_how_much_is_needed() -> None:
-    made = forecast(history_of(0.1), 6 * HOUR_S)
-    assert not made.usable
-    assert made.reason == "not usable: a horizon of 6 h needs 14.7 h of history, but there is only 2.5 h"
-    assert np.isfinite(made.column(0.5)).all()
-    assert np.isnan(made.column(0.9)).all()
+    prediction = forecast(history_of(0.1), 6 * HOUR_S)
+    assert not prediction.usable
+    assert prediction.reason == "not usable: a horizon of 6 h needs 14.7 h of history, but there is only 2.5 h"
+    assert np.isfinite(prediction.column(0.5)).all()
+    assert np.isnan(prediction.column(0.9)).all()
     assert forecast(regular(np.empty(0), np.empty(0), horizon_s=HOUR_S), HOUR_S).usable is False
 
 
@@ -122,18 +122,18 @@ def test_a_spike_and_a_gap_hardly_move_it() -> None:
     holed[-2000:-1800] = False
     holed[::7] = False
     for times, values in ((times_s, spiky), (times_s[holed], per_s[holed])):
-        made = forecast(regular(times, values, horizon_s=6 * HOUR_S), 6 * HOUR_S)
-        assert made.usable
-        assert made.column(0.5) == pytest.approx(plain, rel=0.15)
+        prediction = forecast(regular(times, values, horizon_s=6 * HOUR_S), 6 * HOUR_S)
+        assert prediction.usable
+        assert prediction.column(0.5) == pytest.approx(plain, rel=0.15)
 
 
 def test_another_season_than_the_day_is_found() -> None:
     times_s = np.arange(0.0, 8 * HOUR_S, 10.0)
     noise = np.exp(np.random.default_rng(5).normal(0.0, 0.05, len(times_s)))
     load = 1000 * (1 + 0.7 * np.sin(times_s / HOUR_S * 2 * np.pi)) * noise
-    made = forecast(regular(times_s, load, horizon_s=0.5 * HOUR_S), 0.5 * HOUR_S)
-    assert made.season_s == pytest.approx(HOUR_S, rel=0.05)
-    assert made.usable
+    prediction = forecast(regular(times_s, load, horizon_s=0.5 * HOUR_S), 0.5 * HOUR_S)
+    assert prediction.season_s == pytest.approx(HOUR_S, rel=0.05)
+    assert prediction.usable
 
 
 def test_one_for_each_horizon_from_a_single_backtest() -> None:
@@ -144,14 +144,14 @@ def test_one_for_each_horizon_from_a_single_backtest() -> None:
 
 
 def test_it_tells_the_rate_at_a_moment_and_the_highest_until_then() -> None:
-    made = forecast(history_of(14, DAY_S), DAY_S, quantiles=(0.05, 0.95))
-    assert made.quantiles == (0.05, 0.5, 0.95)
-    assert made.at(HOUR_S) == made.column(0.5)[round(HOUR_S / made.step_s) - 1]
-    assert made.at(0.0) == made.column(0.5)[0]
-    assert made.at(99 * DAY_S) == made.column(0.5)[-1]
-    assert made.highest(DAY_S, 0.95) == made.column(0.95).max() > made.at(DAY_S)
+    prediction = forecast(history_of(14, DAY_S), DAY_S, quantiles=(0.05, 0.95))
+    assert prediction.quantiles == (0.05, 0.5, 0.95)
+    assert prediction.at(HOUR_S) == prediction.column(0.5)[round(HOUR_S / prediction.step_s) - 1]
+    assert prediction.at(0.0) == prediction.column(0.5)[0]
+    assert prediction.at(99 * DAY_S) == prediction.column(0.5)[-1]
+    assert prediction.highest(DAY_S, 0.95) == prediction.column(0.95).max() > prediction.at(DAY_S)
     with pytest.raises(ConfigError, match=r"no quantile 0\.9 "):
-        made.at(HOUR_S, 0.9)
+        prediction.at(HOUR_S, 0.9)
 
 
 @dataclass(frozen=True)
@@ -167,9 +167,9 @@ class Oracle:
 
 def test_a_plug_in_takes_part_and_gets_its_intervals() -> None:
     whole = history_of(15, 6 * HOUR_S)
-    made = forecast(whole.until(14 * 144), 6 * HOUR_S, candidates=[*CANDIDATES, Oracle(whole)])
-    assert made.champion == "oracle"
-    assert made.mase == pytest.approx(0.0, abs=1e-9)
+    prediction = forecast(whole.until(14 * 144), 6 * HOUR_S, candidates=[*CANDIDATES, Oracle(whole)])
+    assert prediction.champion == "oracle"
+    assert prediction.mase == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_same_history_gives_the_same_forecast() -> None:
@@ -193,8 +193,8 @@ loads = st.one_of(
 def test_whatever_was_recorded_it_answers(points: list[tuple[float, float]], horizon_s: float, start_s: float) -> None:
     times_s = np.array([start_s + time_s for time_s, _ in points])
     per_s = np.array([value for _, value in points])
-    made = forecast(regular(times_s, per_s, horizon_s=horizon_s), horizon_s)
-    check_sound(made)
+    prediction = forecast(regular(times_s, per_s, horizon_s=horizon_s), horizon_s)
+    check_sound(prediction)
 
 
 @settings(max_examples=25, deadline=None)
@@ -206,9 +206,9 @@ def test_whatever_the_gaps_it_answers(seed: int, count: int, missing: float) -> 
     check_sound(forecast(regular(np.arange(count) * 600.0, per_s, horizon_s=HOUR_S), HOUR_S))
 
 
-def check_sound(made: Forecast) -> None:
-    finite_values = made.values[np.isfinite(made.values)]
+def check_sound(prediction: Forecast) -> None:
+    finite_values = prediction.values[np.isfinite(prediction.values)]
     assert (finite_values >= 0).all()
-    assert (np.diff(made.values, axis=1)[np.isfinite(np.diff(made.values, axis=1))] >= 0).all()
-    assert made.reason
-    assert not made.usable or (np.isfinite(made.values).all() and made.origins)
+    assert (np.diff(prediction.values, axis=1)[np.isfinite(np.diff(prediction.values, axis=1))] >= 0).all()
+    assert prediction.reason
+    assert not prediction.usable or (np.isfinite(prediction.values).all() and prediction.origins)

@@ -12,23 +12,23 @@ DAY_S = 86_400.0
 
 
 def test_rows_come_in_any_order_and_doubled() -> None:
-    made = regular(np.array([120.0, 0.0, 60.0, 60.0]), np.array([3.0, 1.0, 2.0, 4.0]), horizon_s=600.0)
-    assert made.values.tolist() == [1.0, 3.0, 3.0]
-    assert (made.start_s, made.step_s, made.end_s) == (0.0, 60.0, 180.0)
+    resampled = regular(np.array([120.0, 0.0, 60.0, 60.0]), np.array([3.0, 1.0, 2.0, 4.0]), horizon_s=600.0)
+    assert resampled.values.tolist() == [1.0, 3.0, 3.0]
+    assert (resampled.start_s, resampled.step_s, resampled.end_s) == (0.0, 60.0, 180.0)
 
 
 def test_a_gap_is_unknown_not_zero() -> None:
-    made = regular(np.array([0.0, 60.0, 240.0, 300.0]), np.ones(4), horizon_s=600.0)
-    assert np.isnan(made.values).tolist() == [False, False, True, True, False, False]
-    assert made.known_count == 4
+    resampled = regular(np.array([0.0, 60.0, 240.0, 300.0]), np.ones(4), horizon_s=600.0)
+    assert np.isnan(resampled.values).tolist() == [False, False, True, True, False, False]
+    assert resampled.known_count == 4
 
 
 def test_what_no_load_can_be_is_left_out_and_reported() -> None:
     values = np.full(40, 5.0)
     values[[3, 7, 11, 13]] = [-1.0, NAN, 1e12, np.inf]
-    made = regular(np.arange(40) * 60.0, values, horizon_s=600.0)
-    assert np.flatnonzero(np.isnan(made.values)).tolist() == [3, 7, 11, 13]
-    assert made.repairs == (
+    resampled = regular(np.arange(40) * 60.0, values, horizon_s=600.0)
+    assert np.flatnonzero(np.isnan(resampled.values)).tolist() == [3, 7, 11, 13]
+    assert resampled.repairs == (
         "values left out: 1 missing",
         "values left out: 2 negative or infinite",
         "values left out: 1 above 1000 times the usual peak",
@@ -38,8 +38,8 @@ def test_what_no_load_can_be_is_left_out_and_reported() -> None:
 def test_bursts_that_come_again_are_how_the_source_is() -> None:
     values = np.full(1000, 5.0)
     values[::100] = 1e6
-    made = regular(np.arange(1000) * 60.0, values, horizon_s=600.0)
-    assert (made.known_count, made.repairs) == (1000, ())
+    resampled = regular(np.arange(1000) * 60.0, values, horizon_s=600.0)
+    assert (resampled.known_count, resampled.repairs) == (1000, ())
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_bursts_that_come_again_are_how_the_source_is() -> None:
 def test_the_step_suits_spacing_history_and_horizon(
     spacing_s: float, count: int, horizon_s: float, step_s: float
 ) -> None:
-    made = regular(np.arange(count) * spacing_s, np.ones(count), horizon_s=horizon_s)
-    assert made.step_s == step_s
-    assert len(made.values) <= MOST_POINTS
+    resampled = regular(np.arange(count) * spacing_s, np.ones(count), horizon_s=horizon_s)
+    assert resampled.step_s == step_s
+    assert len(resampled.values) <= MOST_POINTS
 
 
 def test_an_endless_gap_costs_nothing() -> None:
-    made = regular(np.array([0.0, 1.0, 2.0, 3.0, 4e9, 4e9 + 1]), np.ones(6), horizon_s=8.0)
-    assert made.values.tolist() == [1.0, 1.0]
+    resampled = regular(np.array([0.0, 1.0, 2.0, 3.0, 4e9, 4e9 + 1]), np.ones(6), horizon_s=8.0)
+    assert resampled.values.tolist() == [1.0, 1.0]
 
 
 def test_day_and_week_count_once_they_were_seen_twice() -> None:

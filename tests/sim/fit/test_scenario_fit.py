@@ -113,9 +113,9 @@ def test_a_simulated_run_gives_its_costs_back(fitted: Scenario) -> None:
     assert scan.rate_per_s == pytest.approx(400, rel=0.1)
     assert scan.selectivity == pytest.approx(0.5, rel=0.01)
     assert count.rate_per_s == pytest.approx(900, rel=0.1)
-    for component, made in zip(fitted.components, COMPONENTS, strict=True):
+    for component, slower_model in zip(fitted.components, COMPONENTS, strict=True):
         for rows in (100, 300, 800):
-            made_s = made.task_s + rows / made.rate_per_s
+            made_s = slower_model.task_s + rows / slower_model.rate_per_s
             assert component.task_s + rows / component.rate_per_s == pytest.approx(made_s, rel=0.1)
     assert (count.keyed, count.keys, count.stateful) == (True, 500, True)
 
@@ -236,8 +236,8 @@ def _slowed(batch: RecordedBatch, factor: float) -> RecordedBatch:
 def test_what_crowding_costs_is_found_again() -> None:
     """From runs with few and with many executors; the rows of a task vary within each."""
     dearer = tuple(replace(component, crowding=0.75) for component in COMPONENTS)
-    made = replace(KNOWN, components=dearer)
-    few, many = (replace(made, engine=replace(ENGINE, executors=count)) for count in (1, 4))
+    slower_model = replace(KNOWN, components=dearer)
+    few, many = (replace(slower_model, engine=replace(ENGINE, executors=count)) for count in (1, 4))
     batches = tuple(
         replace(batch, run=f"run-{number}")
         for number, each in enumerate((few, many))

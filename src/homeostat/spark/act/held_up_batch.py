@@ -58,9 +58,9 @@ class HeldUpBatch:
             times = [self._task_times(stage, ids) for stage in recent]
         except Exception:  # whatever the bridge to the JVM raises
             return 1.0
-        known = [(theirs_s, others_s) for theirs_s, others_s in times if theirs_s > 0 and others_s > 0]
-        others_s = sum(other_s for _, other_s in known)
-        return sum(their_s for their_s, _ in known) / others_s if others_s > 0 else 1.0
+        both_s = [(theirs_s, others_s) for theirs_s, others_s in times if theirs_s > 0 and others_s > 0]
+        others_s = sum(other_s for _, other_s in both_s)
+        return sum(their_s for their_s, _ in both_s) / others_s if others_s > 0 else 1.0
 
     def ends_sooner_without(self, ids: Collection[str], pace: float) -> bool:
         """Whether the running batches wait only for tasks on these executors, and other executors would finish them
