@@ -13,7 +13,7 @@ import pytest
 from homeostat.core.actions import GATHER
 from homeostat.core.causes import NEEDLESS_SPREAD, SOURCE_SKEW
 from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob
-from homeostat.core.records import ACTION, OUTCOME
+from homeostat.core.records import ACTION, OUTCOME, ActionContent, with_content
 from homeostat.core.trial import TAKEN_BACK
 from homeostat.lab.experiment import Trial, TrialResult
 from homeostat.lab.load_profile import Profile
@@ -73,8 +73,8 @@ def actions_of(result: TrialResult) -> list[tuple[str, str]]:
 
 def deals_the_rows(result: TrialResult) -> bool:
     """Whether the first action deals the rows anew, alone or as a part of a plan that also mends another cause."""
-    first = result.of(ACTION)[0].body
-    return str(DEALT) in first["patch"] and SOURCE_SKEW in str(first["cause"])
+    action = next(action for _, action in with_content(result.of(ACTION), ActionContent))
+    return str(DEALT) in action.patch and SOURCE_SKEW in action.cause
 
 
 def test_the_rows_of_an_uneven_source_are_dealt_to_all_slots(run: Run) -> None:
