@@ -80,6 +80,7 @@ StageChange = Callable[[Observation, StagePart], Array]
 class LossSeries:
     """What the latest batches lost to one cause. All arrays have one entry per batch, the latest last.
 
+    A batch may take `allowed_s`: its trigger interval, or without one, its duration.
     `usual_s` is the time that batches lost to it before; NaN if unknown. `guessed` says that the measurement that
     separates this cause from another is missing. `least_s` is the loss that remains after all others were removed.
     `of_interval` is the time with the rows of one trigger interval, as a share of what the batch took. Only a cause
@@ -91,6 +92,7 @@ class LossSeries:
     lost_s: Array
     seconds: Array
     trigger_s: Array
+    allowed_s: Array
     usual_s: float = math.nan
     guessed: bool = False
     instances: tuple[int, ...] = ()
@@ -105,8 +107,8 @@ class LossSeries:
 
     @property
     def share(self) -> Array:
-        """The loss as a share of the time that a batch may take: its trigger interval, or without one, its duration."""
-        return np.asarray(self.lost_s / np.where(self.trigger_s > 0, self.trigger_s, self.seconds))
+        """The loss as a share of the time that a batch may take."""
+        return np.asarray(self.lost_s / self.allowed_s)
 
 
 def time_losses(view: View) -> tuple[LossSeries, ...]:
@@ -124,6 +126,7 @@ def _time_losses(view: View) -> tuple[LossSeries, ...]:
     since_s = recent[-LEAST_OBSERVATIONS:][0][0].at_s
     past = _measured(view.earlier) if view.earlier else pairs
     earlier = [(observation, losses) for observation, losses in past if observation.at_s < since_s]
+    all_before = [losses for _, losses in earlier]
     keys = dict.fromkeys(key for _, losses in recent for key in losses.losses)
     batches = [losses for _, losses in recent]
     times = _times(batches)
@@ -131,9 +134,11 @@ def _time_losses(view: View) -> tuple[LossSeries, ...]:
     series = []
     for key in keys:
         # A cause that is already named had enough batches. Some may have left the window since.
-        before, least = _before_it_stood(view, earlier, *key), 1 if key in view.standing_since_s else _LEAST_USUAL
-        each = _with_fitted_starts(view, recent[-1][1], _series(*key, batches, before, least, times))
-        series.append(replace(each, of_interval=of_interval) if not each.component else each)
+        stands = key in view.standing_since_s
+        before, least = (_before_it_stood(view, earlier, *key), 1) if stands else (all_before, _LEAST_USUAL)
+        beside_tasks = of_interval if key[1] == "" else None
+        each = _with_fitted_starts(view, recent[-1][1], _series(*key, batches, before, least, times, beside_tasks))
+        series.append(each)
     rises = list(_by_rise(view, recent))
     waits = _by_wait(view, recent, frozenset(each.component for each in rises))
     by_task = [*_by_pace(recent, earlier), *waits, *rises]
@@ -184,23 +189,41 @@ def _series(
     batches: Sequence[BatchLosses],
     earlier: Sequence[BatchLosses],
     least: int,
-    times: tuple[Array, Array],
+    times: tuple[Array, Array, Array],
+    of_interval: Array | None,
 ) -> LossSeries:
-    guesses = [each.losses[cause, component].guessed for each in batches if (cause, component) in each.losses]
-    lost_s = np.array([each.seconds(cause, component) for each in batches])
-    least_s = np.array([each.least_s(cause, component) for each in batches])
-    series = LossSeries(cause, component, lost_s, *times, guessed=2 * sum(guesses) > len(guesses), least_s=least_s)
+    losses = [each.losses.get((cause, component)) for each in batches]
+    guesses = [loss.guessed for loss in losses if loss is not None]
+    series = LossSeries(
+        cause,
+        component,
+        np.array([0.0 if loss is None else loss.seconds for loss in losses]),
+        *times,
+        guessed=2 * sum(guesses) > len(guesses),
+        least_s=np.array([0.0 if loss is None else loss.beside_s for loss in losses]),
+        of_interval=of_interval,
+    )
     # A very small loss is not compared with the usual one.
     if len(earlier) < least or not (component == "" or bool((series.share >= _HARDLY).any())):
         return series
-    sizes = [[_size(b.parts, cause, component) for b in each] for each in (batches, earlier)]
-    now, slots = median(np.array(sizes[0])), batches[-1].parts.slots
-    growths = [
-        _growth(now, then, each.parts.slots / slots) if component else 1.0
-        for then, each in zip(sizes[1], earlier, strict=True)
+    usual_s = _at_present_size(cause, component, batches, earlier) if component else _seconds(cause, "", earlier)
+    return replace(series, usual_s=quantile(np.sort(usual_s), _USUAL_QUANTILE))
+
+
+def _seconds(cause: str, component: str, batches: Sequence[BatchLosses]) -> list[float]:
+    return [each.seconds(cause, component) for each in batches]
+
+
+def _at_present_size(
+    cause: str, component: str, batches: Sequence[BatchLosses], earlier: Sequence[BatchLosses]
+) -> list[float]:
+    """What earlier batches would have lost in their tasks at the present size, on the present slots."""
+    now, slots = median(np.array([_size(each.parts, cause, component) for each in batches])), batches[-1].parts.slots
+    lost_s = _seconds(cause, component, earlier)
+    return [
+        _growth(now, _size(each.parts, cause, component), each.parts.slots / slots) * seconds if seconds else 0.0
+        for seconds, each in zip(lost_s, earlier, strict=True)
     ]
-    usual = [growth * each.seconds(cause, component) for growth, each in zip(growths, earlier, strict=True)]
-    return replace(series, usual_s=quantile(np.sort(usual), _USUAL_QUANTILE))
 
 
 def _size(parts: BatchParts, cause: str, component: str) -> float:
@@ -211,12 +234,14 @@ def _size(parts: BatchParts, cause: str, component: str) -> float:
 
 
 def _growth(now: float, then: float, slots: float) -> float:
-    """How much more an earlier batch would have lost in its tasks at the present size, on the present slots."""
+    """How much more an earlier batch would have lost."""
     return max(1.0, now / then) * slots if then > 0 else 1.0
 
 
-def _times(batches: Sequence[BatchLosses]) -> tuple[Array, Array]:
-    return np.array([b.parts.seconds for b in batches]), np.array([b.parts.trigger_s for b in batches])
+def _times(batches: Sequence[BatchLosses]) -> tuple[Array, Array, Array]:
+    """How long each batch took, its trigger interval, and how long it may take."""
+    seconds, trigger_s = np.array([b.parts.seconds for b in batches]), np.array([b.parts.trigger_s for b in batches])
+    return seconds, trigger_s, np.where(trigger_s > 0, trigger_s, seconds)
 
 
 def _by_pace(recent: Batches, earlier: Batches) -> Iterator[LossSeries]:
