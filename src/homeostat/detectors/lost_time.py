@@ -19,8 +19,9 @@ from homeostat.core.symptoms import LOST_TIME
 from homeostat.core.time_causes import COSTLY_KEYS, SKEWED_JOIN
 from homeostat.core.topology import Topology
 from homeostat.core.view import View
+from homeostat.models.loss_series import LossSeries
 from homeostat.models.recoverable import UNEVEN_ROWS
-from homeostat.models.time_losses import LossSeries, time_losses
+from homeostat.models.time_losses import time_losses
 
 # Without a trigger interval, a loss matters from this share of the batch on. A choice.
 _MOST_OF_BATCH = 0.5
