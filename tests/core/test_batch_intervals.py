@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from homeostat.core.batch_intervals import in_all, intervals, late_run, telling
+from homeostat.core.batch_intervals import in_all, intervals, intervals_of_each, late_run, telling
 from homeostat.core.view import View
 from homeostat.testing import instances, observations, view_of
 
@@ -27,6 +28,14 @@ def test_without_a_trigger_or_a_duration_it_counts_once() -> None:
     tasks = {"read": instances(100.0, 0.1), "count": instances(100.0, 5.0)}
     assert in_all(view_of(observations(2, tasks, arrival_per_s=9.0)).current) == 2
     assert intervals(900.0, 0.0) == intervals(float("nan"), 10.0) == intervals(float("inf"), 10.0) == 1
+
+
+def test_many_batches_count_as_each_of_them_does() -> None:
+    nan, inf = float("nan"), float("inf")
+    seconds = np.array([3.0, 10.0, 14.9, 15.0, 15.1, 25.0, 34.0, 900.0, nan, inf, 900.0, 900.0])
+    trigger_s = np.array([10.0] * 10 + [0.0, nan])
+    counts = [intervals(*each) for each in zip(seconds.tolist(), trigger_s.tolist(), strict=True)]
+    assert intervals_of_each(seconds, trigger_s).tolist() == counts
 
 
 def test_late_batches_at_the_end_are_not_mixed_with_those_in_time() -> None:

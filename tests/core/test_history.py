@@ -10,6 +10,7 @@ import pytest
 
 from homeostat.core.digest import Digest
 from homeostat.core.history import History, as_history
+from homeostat.core.observation import StateSample
 from homeostat.testing import instances, observations, view_of
 
 DIGESTS = view_of(observations(6, lambda number: {"count": instances([10.0 * (number + 1)], [1.0])})).history
@@ -35,6 +36,16 @@ def test_what_was_not_measured_is_unknown() -> None:
     rows = history.part("count", "rows", 3)
     assert np.isnan(rows).tolist() == [True, False, True]
     assert np.isnan(history.part("other", "rows", 2)).tolist() == [True, True]
+
+
+def test_the_state_of_an_operator_is_in_the_columns_of_the_batches_that_report_it() -> None:
+    states = {"dedup": StateSample("dedup", rows=7.0, snapshot_version=-1.0)}
+    digests = (DIGESTS[0], replace(DIGESTS[1], states=states), DIGESTS[2], replace(DIGESTS[3], states=states))
+    for history in (grown(digests), History.of(digests)):
+        assert history.reports("dedup").tolist() == [1, 3]
+        assert history.state("dedup", "rows", 2)[-1] == 7.0
+        assert np.isnan(history.state("dedup", "rows", 4)).tolist() == [True, False, True, False]
+        assert history.reports("other").tolist() == []
 
 
 def test_two_histories_that_go_on_from_the_same_one_do_not_mix() -> None:

@@ -24,7 +24,8 @@ from homeostat.core.time_causes import (
     TOO_FEW_PARTITIONS,
 )
 from homeostat.core.view import Window
-from homeostat.models.time_losses import LossSeries, time_losses
+from homeostat.models.loss_series import LossSeries
+from homeostat.models.time_losses import time_losses
 from homeostat.testing import instances, observations, view_of
 from support.timed_batches import batch, slow_sink, stage
 

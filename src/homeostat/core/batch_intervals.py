@@ -11,6 +11,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 
 # A batch is late if it takes at least this many trigger intervals, rounded. A choice: the noise of batches that fill
@@ -23,6 +26,7 @@ class Timed(Protocol):
     def intervals(self) -> int: ...
 
 
+Array = NDArray[np.float64]
 _Timed = TypeVar("_Timed", bound=Timed)
 
 
@@ -32,6 +36,13 @@ def intervals(seconds: float, trigger_s: float) -> int:
     if not (trigger_s > 0 and seconds > trigger_s):
         return 1
     return min(LEAST_OBSERVATIONS, max(1, round(seconds / trigger_s))) if math.isfinite(seconds) else 1
+
+
+def intervals_of_each(seconds: Array, trigger_s: Array) -> Array:
+    """The same for many batches."""
+    is_late = (trigger_s > 0) & (seconds > trigger_s) & np.isfinite(seconds)
+    times = np.divide(seconds, trigger_s, out=np.ones(len(seconds)), where=is_late)
+    return np.asarray(np.clip(np.rint(times), 1.0, LEAST_OBSERVATIONS))
 
 
 def late_run(batches: Sequence[_Timed]) -> int:

@@ -9,15 +9,19 @@ from operator import attrgetter
 import numpy as np
 
 from homeostat.core.digest import ComponentDigest, Digest
-from homeostat.core.observation import NAN, Array
+from homeostat.core.observation import NAN, Array, IntArray, StateSample
 
 _NUMBERS = ("int", "float", "bool")
 _FLOW = tuple(each.name for each in fields(Digest) if each.type in _NUMBERS)
 _PART = tuple(each.name for each in fields(ComponentDigest) if each.type in _NUMBERS)
+_STATE = tuple(each.name for each in fields(StateSample) if each.type in _NUMBERS)
 _FLOW_PLACES = {name: place for place, name in enumerate(_FLOW)}
 _PART_PLACES = {name: place for place, name in enumerate(_PART)}
-_flow_line, _part_line = attrgetter(*_FLOW), attrgetter(*_PART)
-_NO_PART = (NAN,) * len(_PART)
+# 1 where an operator reported its state comes first.
+_REPORTED = "reported"
+_STATE_PLACES = {name: place for place, name in enumerate((_REPORTED, *_STATE))}
+_flow_line, _part_line, _state_line = attrgetter(*_FLOW), attrgetter(*_PART), attrgetter(*_STATE)
+_NO_PART, _NO_STATE = (NAN,) * len(_PART), (NAN,) * len(_STATE_PLACES)
 # Lines that a new table has room for. It doubles when it is full.
 _FIRST_ROOM = 64
 # A table keeps lines of dropped digests until it has this many times the lines of the digests that are kept. More takes
@@ -51,6 +55,7 @@ class History(tuple[Digest, ...]):
 
     _flows: _Table
     _parts: dict[str, _Table]
+    _states: dict[str, _Table]
     _end: int
 
     @classmethod
@@ -59,6 +64,10 @@ class History(tuple[Digest, ...]):
         history._flows, history._end = _Table(len(_FLOW), [_flow_line(digest) for digest in history]), len(history)
         names = dict.fromkeys(name for digest in history for name in digest.components)
         history._parts = {name: _Table(len(_PART), [_line_of(digest, name) for digest in history]) for name in names}
+        names = dict.fromkeys(name for digest in history for name in digest.states)
+        history._states = {
+            name: _Table(len(_STATE_PLACES), [_state_of(digest, name) for digest in history]) for name in names
+        }
         return history
 
     def after(self, digest: Digest, most: int) -> History:
@@ -67,7 +76,8 @@ class History(tuple[Digest, ...]):
         if is_branch or self._end >= _LONGEST_TIMES * most:
             return History.of((*self, digest)[-most:])
         history = History((*self, digest)[-most:])
-        history._flows, history._parts, history._end = self._flows, self._parts, self._end
+        history._flows, history._parts, history._states = self._flows, self._parts, self._states
+        history._end = self._end
         history._append(digest)
         return history
 
@@ -78,6 +88,11 @@ class History(tuple[Digest, ...]):
                 self._parts[name] = _Table(len(_PART), [_NO_PART] * self._end)
         for name, table in self._parts.items():
             table.append(_line_of(digest, name))
+        for name in digest.states:
+            if name not in self._states:
+                self._states[name] = _Table(len(_STATE_PLACES), [_NO_STATE] * self._end)
+        for name, table in self._states.items():
+            table.append(_state_of(digest, name))
         self._end += 1
 
     @property
@@ -97,10 +112,27 @@ class History(tuple[Digest, ...]):
             return np.full(self._end - start, NAN)
         return table.column(_PART_PLACES[name], start, self._end)
 
+    def state(self, operator: str, name: str, last: int) -> Array:
+        """Return a number of a stateful operator in the last digests; NaN where it was not measured."""
+        start = self._end - min(last, len(self))
+        table = self._states.get(operator)
+        if table is None:
+            return np.full(self._end - start, NAN)
+        return table.column(_STATE_PLACES[name], start, self._end)
+
+    def reports(self, operator: str) -> IntArray:
+        """Return the places of the digests that have the state of this operator."""
+        return np.flatnonzero(self.state(operator, _REPORTED, len(self)) == 1.0)
+
 
 def _line_of(digest: Digest, component: str) -> tuple[float, ...]:
     part = digest.components.get(component)
     return _NO_PART if part is None else _part_line(part)
+
+
+def _state_of(digest: Digest, operator: str) -> tuple[float, ...]:
+    state = digest.states.get(operator)
+    return _NO_STATE if state is None else (1.0, *_state_line(state))
 
 
 def as_history(digests: tuple[Digest, ...]) -> History:

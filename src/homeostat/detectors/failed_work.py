@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
+import numpy as np
+
 from homeostat.core.evidence import Evidence
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import TaskFailure
@@ -69,7 +71,9 @@ class FailedAttemptsDetector:
     name: str = FAILED_ATTEMPTS
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        recent = view.window.last(_LOOK_BACK).observations
+        recent = view.window.observations[-_LOOK_BACK:]
+        if not any(o.failures for o in recent):
+            return
         for component in view.topology.names:
             failures = [f for o in recent for f in o.failures if f.component == component]
             failing = [any(f.component == component for f in o.failures) for o in recent]
@@ -113,7 +117,7 @@ class LostWorkersDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         # Each loss changes the configuration, so only the history has all of them.
-        newer = sum(digest.at_s > view.now_s - _LOOK_BACK_S for digest in view.history)
+        newer = np.count_nonzero(view.numbers.flow("at_s", len(view.history)) > view.now_s - _LOOK_BACK_S)
         recent = view.history[-max(_LOOK_BACK, newer) :]
         losses = [loss for digest in recent for loss in digest.losses]
         losing = [bool(digest.losses) for digest in recent]

@@ -96,13 +96,14 @@ class LostWorkers(Evidence):
 
 def outliers(ratio: Array, sensitivity: Sensitivity) -> NDArray[np.bool_]:
     """Return which ratios are far above those of the peers, both in their spread and by a factor."""
+    far: NDArray[np.bool_] = ratio >= sensitivity.ratio
+    if not far.any():
+        return far
     finite = ratio[np.isfinite(ratio)]
     if np.count_nonzero(~np.isnan(ratio)) < 2:
         return np.zeros(len(ratio), dtype=np.bool_)
     scale = max(_LEAST_SPREAD, spread(finite)) if len(finite) > FEW else _LEAST_SPREAD
-    with np.errstate(invalid="ignore"):
-        far: NDArray[np.bool_] = (ratio > 1.0 + sensitivity.outlier * scale) & (ratio >= sensitivity.ratio)
-    return far
+    return far & (ratio > 1.0 + sensitivity.outlier * scale)
 
 
 def typically(per_observation: Array, least: int) -> Array:
@@ -207,7 +208,7 @@ def _apart(
         typical = typically(matrix, sensitivity.least)
         if not np.isfinite(typical).any():
             yield _unknown_symptom(detector.name, component, evidence.metric)
-        elif float(np.nanmax(typical, initial=0.0)) > 0:
+        elif (typical > 0).any():
             alike = view.spread(component)
             ratio = peers_ratio(typical, alike if alike < matrix.shape[1] else 1)
             yield from _symptom(kind, component, ratio, outliers(ratio, sensitivity), evidence, view)
@@ -270,7 +271,8 @@ class SpeedSkewDetector:
         ratios = np.array([each.ratio for each in executors])
         lasting = _lasting(ratios > NOTICED)
         slow, worst = [], 1.0
-        turned = _turned(latest, components, any_window) & (latest.intervals >= LATE_INTERVALS)
+        is_late = latest.intervals >= LATE_INTERVALS
+        turned = _turned(latest, components, any_window) if is_late else np.zeros(len(lasting), dtype=np.bool_)
         for worker in np.flatnonzero((lasting >= self.sensitivity.least - 1) | (turned & (lasting > 0))):
             recent = ratios[-lasting[worker] :]
             overall = np.median(recent, axis=0)

@@ -19,8 +19,9 @@ from homeostat.core.symptoms import LOST_TIME
 from homeostat.core.time_causes import COSTLY_KEYS, SKEWED_JOIN
 from homeostat.core.topology import Topology
 from homeostat.core.view import View
+from homeostat.models.loss_series import LossSeries
 from homeostat.models.recoverable import UNEVEN_ROWS
-from homeostat.models.time_losses import LossSeries, time_losses
+from homeostat.models.time_losses import time_losses
 
 # Without a trigger interval, a loss matters from this share of the batch on. A choice.
 _MOST_OF_BATCH = 0.5
@@ -87,10 +88,13 @@ class LostTimeDetector:
         last = slice(-self.least - 1 if count == self.least else -count, None)
         lost_s = (series.lost_s if rest_s is None else series.beside_s)[last]
         shares = series.share[last] * lost_s / np.maximum(series.lost_s[last], _SMALLEST_S)
+        about_share = shares >= _ABOUT * self.least_share
+        if np.count_nonzero(about_share) < count:
+            return False
         of_rest = lost_s / np.maximum(_rest_s(series, rest_s)[last], lost_s + _SMALLEST_S)
         has_risen = self._has_risen(series, count)
         least_of_batch = self.least_share if has_risen else self.least_of_batch
-        about = (shares >= _ABOUT * self.least_share) & (of_rest >= _ABOUT * least_of_batch)
+        about = about_share & (of_rest >= _ABOUT * least_of_batch)
         if np.count_nonzero(about) < count:
             return False
         if median(shares) < self.least_share or median(of_rest) < least_of_batch:

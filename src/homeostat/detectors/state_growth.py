@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from homeostat.core.digest import Digest
 from homeostat.core.evidence import Evidence
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
+from homeostat.core.history import History
 from homeostat.core.observation import Array
 from homeostat.core.stats import median, spread
 from homeostat.core.symptoms import STATE_GROWS
 from homeostat.core.view import View
-from homeostat.detectors.state_health import ROCKSDB, OperatorBatch, operators, unknown_symptom, worst
+from homeostat.detectors.state_health import ROCKSDB, OperatorHistory, operators, unknown_symptom, worst
 
 # Parts of equal length that the time is cut into: more show levelling better and need more batches. A choice.
 _PARTS = 6
@@ -80,29 +80,29 @@ class StateGrowthDetector:
     name: str = STATE_GROWS
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        yield from worst([s for name, batches in operators(view).items() if (s := self._judge(view, name, batches))])
+        yield from worst([s for one in operators(view).values() if (s := self._judge(view, one))])
 
-    def _judge(self, view: View, operator: str, batches: Sequence[OperatorBatch]) -> Symptom | None:
-        at_s = np.array([one.batch.at_s for one in batches])
+    def _judge(self, view: View, one: OperatorHistory) -> Symptom | None:
+        at_s = one.batch("at_s")
         watched_s, last_s = float(at_s[-1] - at_s[0]), max(self.least_s, _enough_s(at_s))
         measures = {
-            "rows": (np.array([one.state.rows for one in batches]), last_s / self.doubles_within_s),
-            "bytes": (np.array([_bytes(one) for one in batches]), _LEAST_BYTES_GROWTH),
+            "rows": (one.state("rows"), last_s / self.doubles_within_s),
+            "bytes": (_bytes(one), _LEAST_BYTES_GROWTH),
         }
         if not any(np.isfinite(values[-LEAST_OBSERVATIONS:]).any() for values, _ in measures.values()):
             return unknown_symptom(self.name, "rows and bytes of the state")
-        if _adds_a_key_with_each_update(batches):
-            return self._symptom(operator, "rows", _last_growth(at_s, measures["rows"][0]))
-        if watched_s < last_s or (_will_let_go(batches) and watched_s < self.patience_s):
+        if _adds_a_key_with_each_update(one):
+            return self._symptom(one.operator, "rows", _last_growth(at_s, measures["rows"][0]))
+        if watched_s < last_s or (_will_let_go(one) and watched_s < self.patience_s):
             return None
         for what, (values, least_growth) in measures.items():
             trend = _trend(at_s, values, last_s)
             if trend is not None and self._is_unbounded(trend, least_growth):
-                more = _share_of_the_load(view.history, at_s, values, last_s / _PARTS)
+                more = _share_of_the_load(view.numbers, at_s, values, last_s / _PARTS)
                 if math.isnan(more):
                     return unknown_symptom(self.name, "rows of the batches")
                 if more < _EXPLAINED:
-                    return self._symptom(operator, what, trend)
+                    return self._symptom(one.operator, what, trend)
         return None
 
     def _is_unbounded(self, trend: Trend, least_growth: float) -> bool:
@@ -124,23 +124,21 @@ def _enough_s(at_s: Array) -> float:
     return _LATE_BATCHES * _PARTS * _LEAST_IN_PART * median(np.diff(at_s)) if len(at_s) > 1 else math.inf
 
 
-def _bytes(one: OperatorBatch) -> float:
-    return one.state.disk_bytes if one.state.backend == ROCKSDB else one.state.memory_bytes
+def _bytes(one: OperatorHistory) -> Array:
+    return one.state("disk_bytes" if one.latest.state.backend == ROCKSDB else "memory_bytes")
 
 
-def _will_let_go(batches: Sequence[OperatorBatch]) -> bool:
-    has_watermark = math.isfinite(batches[-1].batch.watermark_gap_s)
-    return has_watermark and not any(one.state.removed_rows > 0 for one in batches)
+def _will_let_go(one: OperatorHistory) -> bool:
+    has_watermark = math.isfinite(one.latest.batch.watermark_gap_s)
+    return has_watermark and not bool((one.state("removed_rows") > 0).any())
 
 
-def _adds_a_key_with_each_update(batches: Sequence[OperatorBatch]) -> bool:
+def _adds_a_key_with_each_update(one: OperatorHistory) -> bool:
     """Whether nothing will ever remove a key, and nearly every update so far brought a new one."""
-    updating = [one for one in batches if one.state.updated_rows > 0][-_BATCHES_OF_NEW_KEYS - 1 :]
-    if len(updating) <= _BATCHES_OF_NEW_KEYS or any(math.isfinite(one.batch.watermark_gap_s) for one in updating):
+    updating = np.flatnonzero(one.state("updated_rows") > 0)[-_BATCHES_OF_NEW_KEYS - 1 :]
+    if len(updating) <= _BATCHES_OF_NEW_KEYS or np.isfinite(one.batch("watermark_gap_s")[updating]).any():
         return False
-    rows, updated_rows, removed_rows = (
-        np.array([getattr(one.state, name) for one in updating]) for name in ("rows", "updated_rows", "removed_rows")
-    )
+    rows, updated_rows, removed_rows = (one.state(name)[updating] for name in ("rows", "updated_rows", "removed_rows"))
     new = np.diff(rows) >= _NEW_KEYS * updated_rows[1:]
     return bool(new.all() and (updated_rows >= _UPDATES_THAT_TELL).all() and not (removed_rows > 0).any())
 
@@ -167,7 +165,7 @@ def _trend(at_s: Array, values: Array, last_s: float) -> Trend | None:
     return Trend(levels, spread(values - np.interp(at_s, middles, levels)), per_s)
 
 
-def _share_of_the_load(history: Sequence[Digest], at_s: Array, values: Array, part_s: float) -> float:
+def _share_of_the_load(history: History, at_s: Array, values: Array, part_s: float) -> float:
     """Return how much of the growth the load explains: 0 if no more rows arrive, 1 if they grew as the state did.
 
     The last part is compared with the earlier part that had most state for each row.
@@ -194,8 +192,9 @@ def _level(at_s: Array, values: Array, until_s: float, part_s: float) -> float:
     return median(part[np.isfinite(part)])
 
 
-def _load_per_s(history: Sequence[Digest], until_s: float, part_s: float) -> float:
+def _load_per_s(history: History, until_s: float, part_s: float) -> float:
     """Return the rows per second of the batches; NaN if no batch reports any."""
-    mine = [d for d in history if until_s - part_s < d.at_s <= until_s and math.isfinite(d.rows)]
-    seconds = sum(d.span_s for d in mine)
-    return sum(d.rows for d in mine) / seconds if seconds > 0 else math.nan
+    at_s, rows, span_s = (history.flow(name, len(history)) for name in ("at_s", "rows", "span_s"))
+    mine = (at_s > until_s - part_s) & (at_s <= until_s) & np.isfinite(rows)
+    seconds = sum(span_s[mine].tolist())
+    return sum(rows[mine].tolist()) / seconds if seconds > 0 else math.nan

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from homeostat.core.digest import Digest
 from homeostat.core.evidence import Evidence, MissingMetric
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
-from homeostat.core.observation import NAN, StateSample
+from homeostat.core.history import History
+from homeostat.core.observation import NAN, Array, IntArray, StateSample
 from homeostat.core.symptoms import FIXED_STATE, LONG_REPLAY, SNAPSHOT_LAG, SNAPSHOT_REPAIRED, STATE_MEMORY, UNKNOWN
 from homeostat.core.view import View
 from homeostat.models.batch_model import slots_of, waves_of
@@ -37,17 +40,39 @@ class OperatorBatch(NamedTuple):
     state: StateSample
 
 
-def operators(view: View) -> Mapping[str, Sequence[OperatorBatch]]:
+@dataclass(frozen=True, slots=True)
+class OperatorHistory:
+    """One operator in every batch that reported its state; `places` are those of the batches in the history."""
+
+    operator: str
+    history: History
+    places: IntArray
+
+    def batch(self, name: str) -> Array:
+        """Return a number of the batches."""
+        return self.history.flow(name, len(self.history))[self.places]
+
+    def state(self, name: str) -> Array:
+        """Return a number of the state after each batch."""
+        return self.history.state(self.operator, name, len(self.history))[self.places]
+
+    def last(self, count: int) -> list[OperatorBatch]:
+        batches = [self.history[place] for place in self.places[-count:].tolist()]
+        return [OperatorBatch(batch, batch.states[self.operator]) for batch in batches]
+
+    @property
+    def latest(self) -> OperatorBatch:
+        return self.last(1)[0]
+
+
+def operators(view: View) -> Mapping[str, OperatorHistory]:
     """Return the whole history of every stateful operator that the query has now: state outlives configurations."""
     return view.once("state operators", _operators)
 
 
-def _operators(view: View) -> Mapping[str, Sequence[OperatorBatch]]:
-    batches = [digest for digest in view.history if digest.states]
-    names = batches[-1].states if batches else ()
-    return {
-        name: [OperatorBatch(batch, batch.states[name]) for batch in batches if name in batch.states] for name in names
-    }
+def _operators(view: View) -> Mapping[str, OperatorHistory]:
+    names = next((digest.states for digest in reversed(view.history) if digest.states), ())
+    return {name: OperatorHistory(name, view.numbers, view.numbers.reports(name)) for name in names}
 
 
 def unknown_symptom(detector: str, missing: str) -> Symptom:
@@ -117,7 +142,7 @@ class StateMemoryDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         yield from worst(
-            [s for name, batches in operators(view).items() if (s := self._judge(name, batches[-LEAST_OBSERVATIONS:]))]
+            [s for name, one in operators(view).items() if (s := self._judge(name, one.last(LEAST_OBSERVATIONS)))]
         )
 
     def _judge(self, operator: str, batches: Sequence[OperatorBatch]) -> Symptom | None:
@@ -165,22 +190,24 @@ class LongReplayDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         slots = max(1.0, slots_of(view))
-        yield from worst([s for name, batches in operators(view).items() if (s := self._judge(name, batches, slots))])
+        yield from worst([s for one in operators(view).values() if (s := self._judge(one, slots))])
 
-    def _judge(self, operator: str, batches: Sequence[OperatorBatch], slots: float) -> Symptom | None:
-        behind, partitions = versions_behind(batches), batches[-1].state.partitions
+    def _judge(self, one: OperatorHistory, slots: float) -> Symptom | None:
+        state = one.latest.state
+        behind, partitions = versions_behind(one), state.partitions
         if not (math.isfinite(behind) and math.isfinite(partitions)):
             return unknown_symptom(self.name, "version of the last snapshot")
-        replays = [one.state for one in batches if one.state.replayed > 0 and math.isfinite(one.state.replay_s)]
-        files = sum(state.replayed for state in replays)
+        replayed, replay_s = one.state("replayed"), one.state("replay_s")
+        is_known = (replayed > 0) & np.isfinite(replay_s)
+        files = sum(replayed[is_known].tolist())
         if not files:
-            due = _LATE_SNAPSHOTS * _limit(batches[-1].state.limits.versions_per_snapshot, _VERSIONS_PER_SNAPSHOT)
+            due = _LATE_SNAPSHOTS * _limit(state.limits.versions_per_snapshot, _VERSIONS_PER_SNAPSHOT)
             return None if behind <= due else unknown_symptom(self.name, "time to replay changelogs")
-        one_s = sum(state.replay_s for state in replays) / files
+        one_s = sum(replay_s[is_known].tolist()) / files
         restart_s = behind * one_s * waves_of(max(1, int(partitions)), slots)
         if restart_s < self.longest_s:
             return None
-        evidence = LongReplay(operator, behind, one_s, restart_s)
+        evidence = LongReplay(one.operator, behind, one_s, restart_s)
         return Symptom(LONG_REPLAY, "", 1.0 - self.longest_s / (_LIMIT_WEIGHT * restart_s), evidence)
 
 
@@ -194,34 +221,37 @@ class SnapshotLagDetector:
     name: str = SNAPSHOT_LAG
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        yield from worst([s for name, batches in operators(view).items() if (s := self._judge(name, batches))])
+        yield from worst([s for one in operators(view).values() if (s := self._judge(one))])
 
-    def _judge(self, operator: str, batches: Sequence[OperatorBatch]) -> Symptom | None:
-        behind, limits = versions_behind(batches), batches[-1].state.limits
+    def _judge(self, one: OperatorHistory) -> Symptom | None:
+        behind, latest = versions_behind(one), one.latest
+        limits = latest.state.limits
         if not math.isfinite(behind):
             return unknown_symptom(self.name, "version of the last snapshot")
-        unchanged_s = batches[-1].batch.at_s - _since_snapshot(batches)[0].batch.at_s
+        unchanged_s = latest.batch.at_s - float(one.batch("at_s")[_since_snapshot(one)])
         most = self.times_versions * _limit(limits.versions_per_snapshot, _VERSIONS_PER_SNAPSHOT)
         longest_s = self.times_maintenance * _limit(limits.maintenance_s, _MAINTENANCE_S)
         if behind <= most or unchanged_s <= longest_s:
             return None
-        evidence = SnapshotLag(operator, behind, unchanged_s)
+        evidence = SnapshotLag(one.operator, behind, unchanged_s)
         return Symptom(SNAPSHOT_LAG, "", 1.0 - most / (_LIMIT_WEIGHT * behind), evidence)
 
 
-def versions_behind(batches: Sequence[OperatorBatch]) -> float:
+def versions_behind(one: OperatorHistory) -> float:
     """Return how many versions came after the last snapshot, or after the load if there is no snapshot."""
-    latest = batches[-1].state
+    latest = one.latest.state
     if latest.snapshot_version >= 0:
         return latest.version - latest.snapshot_version
-    return latest.version - _since_snapshot(batches)[0].state.version if latest.snapshot_version == -1 else NAN
+    if latest.snapshot_version != -1:
+        return NAN
+    return latest.version - float(one.state("version")[_since_snapshot(one)])
 
 
-def _since_snapshot(batches: Sequence[OperatorBatch]) -> Sequence[OperatorBatch]:
-    """Return the batches since the version of the last snapshot changed."""
-    latest = batches[-1].state.snapshot_version
-    back = next((n for n, one in enumerate(reversed(batches)) if one.state.snapshot_version != latest), len(batches))
-    return batches[len(batches) - max(back, 1) :]
+def _since_snapshot(one: OperatorHistory) -> int:
+    """Return which of the batches was the first since the version of the last snapshot changed."""
+    versions = one.state("snapshot_version")
+    others = np.flatnonzero(versions != versions[-1])
+    return min(int(others[-1]) + 1, len(versions) - 1) if len(others) else 0
 
 
 def _limit(value: float, default: float) -> float:
@@ -238,18 +268,15 @@ class SnapshotRepairedDetector:
     name: str = SNAPSHOT_REPAIRED
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        yield from worst(
-            [s for name, batches in operators(view).items() if (s := self._judge(name, batches, view.now_s))]
-        )
+        yield from worst([s for one in operators(view).values() if (s := self._judge(one, view.now_s))])
 
-    def _judge(self, operator: str, batches: Sequence[OperatorBatch], now_s: float) -> Symptom | None:
-        recent = [one for one in batches if one.batch.at_s > now_s - self.reported_s and one.state.repaired > 0]
-        if not recent:
-            return (
-                None if math.isfinite(batches[-1].state.repaired) else unknown_symptom(self.name, "snapshots repaired")
-            )
-        count = sum(one.state.repaired for one in recent)
-        evidence = SnapshotRepaired(operator, count, float(recent[-1].batch.batch))
+    def _judge(self, one: OperatorHistory, now_s: float) -> Symptom | None:
+        repaired = one.state("repaired")
+        recent = (one.batch("at_s") > now_s - self.reported_s) & (repaired > 0)
+        if not recent.any():
+            return None if math.isfinite(repaired[-1]) else unknown_symptom(self.name, "snapshots repaired")
+        count, batches = sum(repaired[recent].tolist()), one.batch("batch")[recent]
+        evidence = SnapshotRepaired(one.operator, count, float(batches[-1]))
         return Symptom(SNAPSHOT_REPAIRED, "", _REPAIRED_SEVERITY, evidence)
 
 
@@ -260,9 +287,7 @@ class FixedStateDetector:
     name: str = FIXED_STATE
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        yield from worst(
-            [s for name, batches in operators(view).items() if (s := self._judge(name, batches[-1].state))]
-        )
+        yield from worst([s for name, one in operators(view).items() if (s := self._judge(name, one.latest.state))])
 
     def _judge(self, operator: str, state: StateSample) -> Symptom | None:
         if not state.backend:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -55,12 +56,9 @@ class StillWatermarkDetector:
     name: str = STILL_WATERMARK
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        with_rows = [
-            o
-            for o in view.window.observations
-            if any(flow.rows > 0 for flow in o.flows) and math.isfinite(_watermark_s(o))
-        ]
-        marks = np.array([_watermark_s(o) for o in with_rows])
+        each_s = [o.once("watermark of rows", partial(_watermark_s, o)) for o in view.window.observations]
+        with_rows = [o for o, mark_s in zip(view.window.observations, each_s, strict=True) if math.isfinite(mark_s)]
+        marks = np.array([mark_s for mark_s in each_s if math.isfinite(mark_s)])
         if len(marks) < self.least_batches or not marks[-1] > 0:
             return
         moved = np.flatnonzero(marks != marks[-1])
@@ -77,5 +75,8 @@ class StillWatermarkDetector:
 
 
 def _watermark_s(observation: Observation) -> float:
+    """NaN if the batch had no rows."""
+    if not any(flow.rows > 0 for flow in observation.flows):
+        return math.nan
     marks = [flow.watermark_s for flow in observation.flows if math.isfinite(flow.watermark_s)]
     return min(marks, default=math.nan)

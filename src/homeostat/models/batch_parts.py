@@ -16,13 +16,15 @@ import numpy as np
 
 from homeostat.core.makespan import makespan_s
 from homeostat.core.observation import NAN, Array, IntArray, JobSpan, Observation, TaskCosts, TaskSample
-from homeostat.core.stats import filled, median
+from homeostat.core.stats import filled, median, numpy_quantile
 
 # Spark's names of the phases, by what they do. `addBatch` contains the stages and is divided further.
 SOURCE_PHASES = ("latestOffset", "getOffset", "setOffsetRange", "getEndOffset", "getBatch")
 PLANNING_PHASES = ("queryPlanning",)
 CHECKPOINT_PHASES = ("walCommit", "commitOffsets", "commitBatch")
 STAGES_PHASE = "addBatch"
+# The quantile of the task times that a short task has: the smallest may be an outlier. A choice.
+_SHORT_TASK = 0.1
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,15 @@ class StagePart:
     def recorded_s(self) -> float:
         """How long the recorded tasks take on the recorded slots."""
         return makespan_s(self.task_s, self.slots)
+
+    @cached_property
+    def short_task_s(self) -> float:
+        """The time of a short task, which the cost of starting one stays below."""
+        return numpy_quantile(np.sort(self.task_s), _SHORT_TASK)
+
+    @cached_property
+    def all_took_time(self) -> bool:
+        return bool((self.task_s > 0).all())
 
     def replay_s(self, task_s: Array, slots: int | None = None) -> float:
         """Return how long the stage would have taken with other tasks, at the pace at which it ran."""

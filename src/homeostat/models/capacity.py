@@ -10,7 +10,7 @@ from itertools import islice
 
 import numpy as np
 
-from homeostat.core.batch_intervals import LATE_INTERVALS
+from homeostat.core.batch_intervals import LATE_INTERVALS, intervals_of_each
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median, numpy_quantile
@@ -328,7 +328,7 @@ def _batch_load(view: View) -> dict[str, Load]:
         component=typical.bottleneck,
         instances=int(view.parallelism(typical.bottleneck)),
         offered_per_s=view.flow("arrival_per_s"),
-        intervals=np.array([float(digest.intervals) for digest in view.current]),
+        intervals=intervals_of_each(view.flow("seconds"), view.flow("trigger_s")),
         capacities_per_s=capacities[len(capacities) - len(view.current) :],
         even_per_s=typical.capacity_per_s(view.current[-1].trigger_s, typical.even_row_s),
         imbalance=imbalance,

@@ -249,13 +249,13 @@ def _delay_in(observation: Observation, name: str, slots: int) -> float:
 
 def _keys(view: View, name: str) -> float:
     """The total number of keys, estimated from how many distinct ones each batch updated."""
-    samples = [
-        (d.components[name].rows / d.components[name].known_share, d.updated_keys)
-        for d in view.history[-_HISTORY_BATCHES:]
-        if d.updated_keys > 0 and name in d.components and d.components[name].known_share >= LEAST_KNOWN
-    ]
-    rows, updated_keys = np.array([(rows, keys) for rows, keys in samples if rows > 0]).reshape(-1, 2).T
-    return median(_keys_in_all(rows, updated_keys))
+    flow, part = (
+        partial(view.numbers.flow, last=_HISTORY_BATCHES),
+        partial(view.numbers.part, name, last=_HISTORY_BATCHES),
+    )
+    rows, known_share, updated_keys = part("rows"), part("known_share"), flow("updated_keys")
+    chosen = (updated_keys > 0) & (known_share >= LEAST_KNOWN) & (rows > 0)
+    return median(_keys_in_all(rows[chosen] / known_share[chosen], updated_keys[chosen]))
 
 
 def _keys_in_all(rows: Array, updated_keys: Array) -> Array:

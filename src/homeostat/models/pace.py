@@ -6,8 +6,10 @@ partition's part the median of what remains. The two can be distinguished only i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -52,16 +54,16 @@ def paces(observations: Sequence[Observation]) -> Paces:
 
 def _differs(observation: Observation, name: str) -> bool:
     """Whether some task of the component takes clearly longer for each row than the typical one."""
+    return observation.once(("differing tasks", name), partial(_tasks_differ, observation, name))
 
-    def compute() -> bool:
-        sample = observation.tasks.get(name)
-        if sample is None:
-            return False
-        slowness = _slowness(observation, sample, {})
-        known_slowness = slowness[np.isfinite(slowness)]
-        return bool(len(known_slowness)) and float(known_slowness.max()) >= DIFFERENT * median(known_slowness)
 
-    return observation.once(("differing tasks", name), compute)
+def _tasks_differ(observation: Observation, name: str) -> bool:
+    sample = observation.tasks.get(name)
+    if sample is None:
+        return False
+    slowness = _slowness(observation, sample, {})
+    known_slowness = slowness[np.isfinite(slowness)]
+    return bool(len(known_slowness)) and float(known_slowness.max()) >= DIFFERENT * median(known_slowness)
 
 
 def _worker_paces(recent: Sequence[Observation]) -> dict[str, float]:
@@ -71,7 +73,7 @@ def _worker_paces(recent: Sequence[Observation]) -> dict[str, float]:
         if not len(executors.tasks.worker):
             continue
         for id, ratio in zip(observation.workers.ids, executors.ratio.tolist(), strict=True):
-            if np.isfinite(ratio):
+            if math.isfinite(ratio):
                 ratios.setdefault(id, []).append(ratio)
     present = {id: number for number, id in enumerate(recent[-1].workers.ids)}
     typical = {

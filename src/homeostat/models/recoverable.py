@@ -17,7 +17,7 @@ import numpy as np
 
 from homeostat.core.causes import UNDER_PROVISIONED
 from homeostat.core.observation import Array, Observation
-from homeostat.core.stats import filled, median, numpy_quantile
+from homeostat.core.stats import filled, median
 from homeostat.core.time_causes import (
     CHECKPOINT_BOUND,
     DRIVER_BOUND,
@@ -52,8 +52,6 @@ MOST_SPILLING = 0.9
 # A task that takes less than this spends most of its time on starting and ending. Spark's tuning guide calls tasks of
 # 200 ms short; below half of that the start costs as much as the work. A choice.
 STARTING_S = 0.1
-# The quantile of the task times that the cost of starting a task stays below: the smallest may be an outlier. A choice.
-_SHORT_TASK = 0.1
 # Tasks of a stage that are enough to fit a line to their times by rows, and the largest error of its start as a share
 # of STARTING_S. With fewer tasks or a larger error the line says nothing. Choices.
 _LEAST_TASKS_OF_LINE, _SURE_OF_START = 8, 0.5
@@ -82,6 +80,11 @@ class Loss:
     guessed: bool = False
     least_s: float = math.nan
 
+    @property
+    def beside_s(self) -> float:
+        """The loss beside larger ones, of which it may be a part."""
+        return self.least_s if math.isfinite(self.least_s) else self.seconds
+
 
 @dataclass(frozen=True, slots=True)
 class BatchLosses:
@@ -94,16 +97,10 @@ class BatchLosses:
         loss = self.losses.get((cause, component))
         return loss.seconds if loss is not None else 0.0
 
-    def least_s(self, cause: str, component: str = "") -> float:
-        loss = self.losses.get((cause, component))
-        if loss is None:
-            return 0.0
-        return loss.least_s if math.isfinite(loss.least_s) else loss.seconds
-
 
 def batch_losses(observation: Observation) -> BatchLosses | None:
     """None if this was no batch whose time is known. The loop looks at the same batches in every cycle."""
-    return observation.once("batch losses", lambda: _batch_losses(observation))
+    return observation.once("batch losses", partial(_batch_losses, observation))
 
 
 def _batch_losses(observation: Observation) -> BatchLosses | None:
@@ -139,7 +136,7 @@ def _inside_the_stages(parts: BatchParts, store_s: Mapping[str, float]) -> list[
         SPILLING: _without_spilling,
         FAILING_TASKS: partial(_without, costs=("failed_s",)),
         UNEVEN_ROWS: with_even_rows,
-        STATE_STORE_BOUND: lambda stage: stage.task_s - store_s.get(stage.name, 0.0),
+        STATE_STORE_BOUND: lambda stage: stage.task_s - store_s[stage.name] if stage.name in store_s else stage.task_s,
     }
     return [
         Loss(cause, gain.most_s, stage.name, least_s=gain.least_s)
@@ -162,21 +159,25 @@ def gains(stage: StagePart, changes: Mapping[str, Change]) -> dict[str, Gain]:
     acting = {name: factor for name, factor in factors.items() if bool((factor != 1.0).any())}
     if not acting:
         return {}
+    alone_s = {name: stage.seconds - stage.replay_s(stage.task_s * factor) for name, factor in acting.items()}
+    if len(acting) == 1:
+        return {name: Gain(max(0.0, gained_s), max(0.0, gained_s)) for name, gained_s in alone_s.items()}
     product = np.prod(list(acting.values()), axis=0)
     all_s = stage.replay_s(stage.task_s * product)
     gained = {}
     for name, factor in acting.items():
-        alone_s = stage.seconds - stage.replay_s(stage.task_s * factor)
         others = product / np.where(factor > 0, factor, 1.0)
-        last_s = stage.replay_s(stage.task_s * others) - all_s if len(acting) > 1 else alone_s
-        gained[name] = Gain(max(0.0, alone_s, last_s), max(0.0, min(alone_s, last_s)))
+        last_s = stage.replay_s(stage.task_s * others) - all_s
+        gained[name] = Gain(max(0.0, alone_s[name], last_s), max(0.0, min(alone_s[name], last_s)))
     return gained
 
 
 def _factor(stage: StagePart, task_s: Array) -> Array:
     """The time of each task after the change over its time before. No time is negative."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.where(stage.task_s > 0, task_s / stage.task_s, 1.0)
+    if stage.all_took_time:
+        factor = task_s / stage.task_s
+    else:
+        factor = np.divide(task_s, stage.task_s, out=np.ones(len(task_s)), where=stage.task_s > 0)
     return np.asarray(np.maximum(filled(factor, 1.0), 0.0))
 
 
@@ -217,18 +218,19 @@ def _without_spilling(stage: StagePart) -> Array:
 def with_even_rows(stage: StagePart) -> Array:
     """Each task with the mean number of rows, at its own time per row."""
     rows = filled(stage.rows, 0.0)
-    if len(rows) < 2 or not (rows > 0).any():
+    with_rows = rows > 0
+    if len(rows) < 2 or not with_rows.any():
         return stage.task_s
     start_s = min(starting_s(stage), float(stage.task_s.min()))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        even_s = start_s + (stage.task_s - start_s) * np.where(rows > 0, rows.mean() / rows, 1.0)
+    times = np.divide(rows.mean(), rows, out=np.ones(len(rows)), where=with_rows)
+    even_s: Array = start_s + (stage.task_s - start_s) * times
     # Tasks without rows get some, and then take the typical time of the others.
-    return np.asarray(np.where(rows > 0, even_s, median(even_s[rows > 0])))
+    return even_s if with_rows.all() else np.where(with_rows, even_s, median(even_s[with_rows]))
 
 
 def starting_s(stage: StagePart) -> float:
     """The most that the start of a task can take."""
-    return min(STARTING_S, numpy_quantile(np.sort(stage.task_s), _SHORT_TASK)) if len(stage.task_s) else 0.0
+    return min(STARTING_S, stage.short_task_s) if len(stage.task_s) else 0.0
 
 
 def _store_s(observation: Observation) -> dict[str, float]:

@@ -15,8 +15,9 @@ from homeostat.core.objective import Objective
 from homeostat.core.stats import filled, median
 from homeostat.core.view import View
 from homeostat.core.wording import span
+from homeostat.models.loss_series import LossSeries
 from homeostat.models.recoverable import UNEVEN_ROWS, BatchLosses, batch_losses
-from homeostat.models.time_losses import LossSeries, time_losses
+from homeostat.models.time_losses import time_losses
 
 # A cause is named if it takes this share of the time that a batch may take. A choice.
 _NOTABLE = 0.25
@@ -147,9 +148,8 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
     arrival_per_s = median(arrivals[np.isfinite(arrivals)])
     least_s = _typical([_least_s(each, allowed_s, arrival_per_s) for each in batches])
     losses = time_losses(view)
-    lost_s, risen = _lost_s(losses, count)
-    in_time = tuple(_in_time(each, batches[-1], allowed_s, arrival_per_s) for each in losses)
-    in_time_s, _ = _lost_s(in_time, count)
+    lost_s, risen = _lost_s(losses, count, of_tasks=1.0)
+    in_time_s, _ = _lost_s(losses, count, _share_in_time(batches[-1], allowed_s, arrival_per_s))
     culprit = _culprit(in_time_s, risen, min(batch_s, allowed_s))
     culprit_s = lost_s.get(culprit, 0.0)
     helped = _helped_by_workers(losses, batches[-1])
@@ -236,24 +236,24 @@ def _without_s(batch: BatchLosses, arrival_per_s: float, lost_s: float) -> float
     return max(0.0, around_s - lost_s) + shorter_s * arriving_rows / batch.parts.rows
 
 
-def _lost_s(losses: tuple[LossSeries, ...], last: int) -> tuple[dict[str, float], frozenset[str]]:
+def _lost_s(losses: tuple[LossSeries, ...], last: int, of_tasks: float) -> tuple[dict[str, float], frozenset[str]]:
     """The cost of each cause at the component where it costs most, and the causes that cost far more than usual
-    there."""
+    there. Of a cost in tasks, only the share `of_tasks` counts."""
     lost_s: dict[str, float] = {}
     risen: dict[str, bool] = {}
     for each in losses:
-        seconds = median(each.lost_s[-last:])
+        seconds = median((of_tasks if each.component else 1.0) * each.lost_s[-last:])
         if each.cause not in (UNDER_PROVISIONED, UNEVEN_ROWS) and seconds > lost_s.get(each.cause, 0.0):
             lost_s[each.cause] = seconds
             risen[each.cause] = seconds >= _RISEN * each.usual_s
     return lost_s, frozenset(cause for cause, has_risen in risen.items() if has_risen)
 
 
-def _in_time(series: LossSeries, latest: BatchLosses, allowed_s: float, arrival_per_s: float) -> LossSeries:
-    """The loss of a batch that ends in time. A late batch has the rows of several, which only make its tasks longer."""
+def _share_in_time(latest: BatchLosses, allowed_s: float, arrival_per_s: float) -> float:
+    """The share of the time in tasks that a batch in time would need. A late batch has the rows of several, which only
+    make its tasks longer."""
     rows_in_time = arrival_per_s * allowed_s / latest.parts.rows
-    share = min(1.0, rows_in_time) if series.component and math.isfinite(rows_in_time) else 1.0
-    return replace(series, lost_s=share * series.lost_s)
+    return min(1.0, rows_in_time) if math.isfinite(rows_in_time) else 1.0
 
 
 def _culprit(lost_s: Mapping[str, float], risen: Collection[str], of_s: float) -> str:

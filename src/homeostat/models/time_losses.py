@@ -21,7 +21,6 @@ from homeostat.core.time_causes import (
     CHECKPOINT_BOUND,
     COSTLY_KEYS,
     DRIVER_BOUND,
-    GC_BOUND,
     HOST_CONTENTION,
     RISING_COST,
     SLOW_HOST,
@@ -29,12 +28,12 @@ from homeostat.core.time_causes import (
     SPILLING,
     STATE_STORE_BOUND,
     TINY_TASKS,
-    TOO_FEW_PARTITIONS,
 )
 from homeostat.core.view import View
 from homeostat.core.worker_pace import NOTICED, peers_ratio
-from homeostat.models.batch_parts import BatchParts, StagePart
+from homeostat.models.batch_parts import StagePart
 from homeostat.models.host_use import cpu_is_taken
+from homeostat.models.loss_series import LEAST_SHARE, USUAL_QUANTILE, LossSeries, series_of, times_of
 from homeostat.models.pace import paces
 from homeostat.models.recoverable import (
     UNEVEN_ROWS,
@@ -58,55 +57,16 @@ _USUAL_OVER, _LEAST_USUAL = 1000, 5
 # The fewest batches that show the usual wait of a task. Few are enough, because a wait that began just after the start
 # is a rise of many times. A choice.
 _LEAST_USUAL_WAITS = 3
-# The usual wait is a low quantile, so that a long-lasting problem does not count as usual. A choice.
-_USUAL_QUANTILE = 0.2
 # Waits vary as much as the values below the usual wait, where no problem shows: a lower quantile, and how many times
 # its distance from the usual wait the upper fifth lies above it, for normal values. Statistics.
 _LOW_QUANTILE, _SPREAD_ABOVE = 0.05, 2.1
-# A loss below this share of the trigger interval is not examined: half of the share that makes a symptom.
-_HARDLY = 0.05
 # The host is busy if planning and the offset log both take this many times as long as usual, and one has not risen more
 # than this many times as much as the other. Choices.
 _SLOWED, _ALIKE = 1.5, 3.0
-# Causes that depend only on the numbers of tasks and slots.
-_BY_LAYOUT = frozenset({TINY_TASKS, TOO_FEW_PARTITIONS})
 # Causes that make a task wait and are measured themselves.
 _MEASURED_WAITS = (SPILLING, STATE_STORE_BOUND)
 Batches = Sequence[tuple[Observation, BatchLosses]]
 StageChange = Callable[[Observation, StagePart], Array]
-
-
-@dataclass(frozen=True, slots=True)
-class LossSeries:
-    """What the latest batches lost to one cause. All arrays have one entry per batch, the latest last.
-
-    `usual_s` is the time that batches lost to it before; NaN if unknown. `guessed` says that the measurement that
-    separates this cause from another is missing. `least_s` is the loss that remains after all others were removed.
-    `of_interval` is the time with the rows of one trigger interval, as a share of what the batch took. Only a cause
-    outside of all tasks has it, because waiting rows make only tasks longer.
-    """
-
-    cause: str
-    component: str
-    lost_s: Array
-    seconds: Array
-    trigger_s: Array
-    usual_s: float = math.nan
-    guessed: bool = False
-    instances: tuple[int, ...] = ()
-    workers: tuple[str, ...] = ()
-    least_s: Array | None = None
-    of_interval: Array | None = None
-
-    @property
-    def beside_s(self) -> Array:
-        """The loss beside larger ones, of which it may be a part."""
-        return self.lost_s if self.least_s is None else self.least_s
-
-    @property
-    def share(self) -> Array:
-        """The loss as a share of the time that a batch may take: its trigger interval, or without one, its duration."""
-        return np.asarray(self.lost_s / np.where(self.trigger_s > 0, self.trigger_s, self.seconds))
 
 
 def time_losses(view: View) -> tuple[LossSeries, ...]:
@@ -124,16 +84,19 @@ def _time_losses(view: View) -> tuple[LossSeries, ...]:
     since_s = recent[-LEAST_OBSERVATIONS:][0][0].at_s
     past = _measured(view.earlier) if view.earlier else pairs
     earlier = [(observation, losses) for observation, losses in past if observation.at_s < since_s]
+    all_before = [losses for _, losses in earlier]
     keys = dict.fromkeys(key for _, losses in recent for key in losses.losses)
     batches = [losses for _, losses in recent]
-    times = _times(batches)
+    times = times_of(batches)
     of_interval = _of_interval(view, batches)
     series = []
     for key in keys:
         # A cause that is already named had enough batches. Some may have left the window since.
-        before, least = _before_it_stood(view, earlier, *key), 1 if key in view.standing_since_s else _LEAST_USUAL
-        each = _with_fitted_starts(view, recent[-1][1], _series(*key, batches, before, least, times))
-        series.append(replace(each, of_interval=of_interval) if not each.component else each)
+        stands = key in view.standing_since_s
+        before, least = (_before_it_stood(view, earlier, *key), 1) if stands else (all_before, _LEAST_USUAL)
+        beside_tasks = of_interval if key[1] == "" else None
+        each = _with_fitted_starts(view, recent[-1][1], series_of(*key, batches, before, least, times, beside_tasks))
+        series.append(each)
     rises = list(_by_rise(view, recent))
     waits = _by_wait(view, recent, frozenset(each.component for each in rises))
     by_task = [*_by_pace(recent, earlier), *waits, *rises]
@@ -142,7 +105,7 @@ def _time_losses(view: View) -> tuple[LossSeries, ...]:
 
 def _with_fitted_starts(view: View, latest: BatchLosses, series: LossSeries) -> LossSeries:
     """With starts fitted to batches of different sizes: one batch does not show how long a start is."""
-    if series.cause != TINY_TASKS or not bool((series.share >= _HARDLY).any()):
+    if series.cause != TINY_TASKS or not bool((series.share >= LEAST_SHARE).any()):
         return series
     fitted_s = task_costs(view).get(series.component, 0.0)
     stage = next((stage for stage in latest.parts.stages if stage.name == series.component), None)
@@ -176,47 +139,6 @@ def _began_s(view: View, cause: str, component: str) -> float:
     at_s = view.numbers.flow("at_s", len(view.history))
     agreeing = int(np.searchsorted(at_s, named_s, side="right")) - (LEAST_OBSERVATIONS + 1)
     return float(at_s[max(0, agreeing)]) if len(at_s) else named_s
-
-
-def _series(
-    cause: str,
-    component: str,
-    batches: Sequence[BatchLosses],
-    earlier: Sequence[BatchLosses],
-    least: int,
-    times: tuple[Array, Array],
-) -> LossSeries:
-    guesses = [each.losses[cause, component].guessed for each in batches if (cause, component) in each.losses]
-    lost_s = np.array([each.seconds(cause, component) for each in batches])
-    least_s = np.array([each.least_s(cause, component) for each in batches])
-    series = LossSeries(cause, component, lost_s, *times, guessed=2 * sum(guesses) > len(guesses), least_s=least_s)
-    # A very small loss is not compared with the usual one.
-    if len(earlier) < least or not (component == "" or bool((series.share >= _HARDLY).any())):
-        return series
-    sizes = [[_size(b.parts, cause, component) for b in each] for each in (batches, earlier)]
-    now, slots = median(np.array(sizes[0])), batches[-1].parts.slots
-    growths = [
-        _growth(now, then, each.parts.slots / slots) if component else 1.0
-        for then, each in zip(sizes[1], earlier, strict=True)
-    ]
-    usual = [growth * each.seconds(cause, component) for growth, each in zip(growths, earlier, strict=True)]
-    return replace(series, usual_s=quantile(np.sort(usual), _USUAL_QUANTILE))
-
-
-def _size(parts: BatchParts, cause: str, component: str) -> float:
-    """The loss grows with this: for layout and garbage collection the time of the tasks, for others the rows."""
-    if cause in _BY_LAYOUT:
-        return parts.work_s(component)
-    return parts.stage_s(component) if cause == GC_BOUND else parts.rows
-
-
-def _growth(now: float, then: float, slots: float) -> float:
-    """How much more an earlier batch would have lost in its tasks at the present size, on the present slots."""
-    return max(1.0, now / then) * slots if then > 0 else 1.0
-
-
-def _times(batches: Sequence[BatchLosses]) -> tuple[Array, Array]:
-    return np.array([b.parts.seconds for b in batches]), np.array([b.parts.trigger_s for b in batches])
 
 
 def _by_pace(recent: Batches, earlier: Batches) -> Iterator[LossSeries]:
@@ -256,7 +178,7 @@ def _replayed(cause: str, component: str, recent: Batches, change: StageChange) 
         changes: dict[str, Change] = {cause: partial(change, observation), UNEVEN_ROWS: with_even_rows}
         gained = [gains(stage, changes).get(cause) for stage in losses.parts.stages]
         lost_s.append(sum(gain.most_s for gain in gained if gain is not None))
-    return LossSeries(cause, component, np.array(lost_s), *_times([losses for _, losses in recent]))
+    return LossSeries(cause, component, np.array(lost_s), *times_of([losses for _, losses in recent]))
 
 
 def _at_the_pace_of_peers(observation: Observation, stage: StagePart, workers: Mapping[str, float]) -> Array:
@@ -298,7 +220,7 @@ def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[Lo
     names = [name for name in recent[-1][0].tasks if name not in rising]
     waits = {name: each for name in names if (each := _excess_wait(view, name)) is not None}
     excess = {name: each.excess_s for name, each in waits.items()}
-    if not excess or _longest_s(recent[-1][1], excess) < _HARDLY * recent[-1][1].parts.period_s:
+    if not excess or _longest_s(recent[-1][1], excess) < LEAST_SHARE * recent[-1][1].parts.period_s:
         return
     hosts = [host for observation, _ in recent for host in observation.hosts if math.isfinite(host.others)]
     cpu_taken = cpu_is_taken([(observation, losses.parts) for observation, losses in recent])
@@ -328,7 +250,7 @@ def _excess_wait(view: View, name: str) -> _Wait | None:
     earlier, latest = waits[:-LEAST_OBSERVATIONS], waits[-LEAST_OBSERVATIONS:]
     earlier = earlier[at_s[:-LEAST_OBSERVATIONS] < began_s]
     usual, now_s = np.sort(earlier[np.isfinite(earlier)]), median(latest[np.isfinite(latest)])
-    if len(usual) < _LEAST_USUAL_WAITS or not now_s > (usual_s := quantile(usual, _USUAL_QUANTILE)):
+    if len(usual) < _LEAST_USUAL_WAITS or not now_s > (usual_s := quantile(usual, USUAL_QUANTILE)):
         return None
     varying_s = _SPREAD_ABOVE * (usual_s - quantile(usual, _LOW_QUANTILE))
     return _Wait(now_s - usual_s, varying_s)
