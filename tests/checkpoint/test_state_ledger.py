@@ -56,7 +56,7 @@ class Extent:
     files: int
 
 
-SHORT, LONG = Extent(1, 3, 5), Extent(2, 6, 8)
+SHORT, LONG = Extent(1, 3, 4), Extent(2, 6, 8)
 
 
 @dataclass(frozen=True)
