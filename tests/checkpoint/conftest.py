@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,18 @@ def spark(checkpoint_spark: SparkSession) -> SparkSession:
 def homeostat(spark: SparkSession, homeostat: Callable[..., Any]) -> Callable[..., Any]:
     """The program in this process, whose session its commands use."""
     return homeostat
+
+
+@pytest.fixture
+def sit_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Call it in the test, which has another stderr than its fixtures. From then on messages go to a terminal; what is
+    printed may go elsewhere."""
+
+    def sit() -> None:
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+
+    return sit
 
 
 @pytest.fixture

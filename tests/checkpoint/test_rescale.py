@@ -26,7 +26,7 @@ REPARTITIONED = ("counts", "counts-ids", "unique", "unique-lately", "sessions", 
 
 ONE_ROW_A_KEY = ("counts", "unique", "sessions")
 
-PARTITIONS, MORE, FEWER = 3, 5, 2
+PARTITIONS, MORE, FEWER = 3, 4, 2
 
 
 def checkpoint(path: Path, files: LocalFiles | None = None) -> Checkpoint:
@@ -120,7 +120,7 @@ def test_a_plan_that_was_overtaken_is_dropped(spark: SparkSession, checkpoint_of
     with pytest.raises(CrashError):
         rescale.rescale(spark, at, MORE, tell=Steps(0))
     assert rescale.half_done(at) == [
-        "a rescale from 3 to 5 partitions was interrupted: run `homeostat state rescale` again to finish it"
+        f"a rescale from 3 to {MORE} partitions was interrupted: run `homeostat state rescale` again to finish it"
     ]
     spark._streamingCheckpointManager.repartition(at.location, FEWER)  # whoever else does something before
     assert rescale.finish(spark, at) is None
@@ -150,7 +150,7 @@ def test_what_fails_is_put_back(spark: SparkSession, checkpoint_of: CheckpointOf
     def spoil() -> None:
         """The state of an older batch takes the place of a partition that was just written."""
         version = batches.finished + 2
-        (path / "state" / "0" / "4" / f"{version}.zip").unlink()
+        (path / "state" / "0" / str(MORE - 1) / f"{version}.zip").unlink()
 
     with pytest.raises(RescaleError, match=r"the savepoint \S+ was restored"):
         rescale.rescale(Failing(spark, spoil), at, MORE)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`homeostat state` on real checkpoints, as a user sees it."""
+"""`homeostat state` on real checkpoints, as a user sees it, at a terminal with a bar beside each answer."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 CheckpointOf = Callable[[str], Path]
 Homeostat = Callable[..., Any]
+Sit = Callable[[], None]
 LIMIT_S = 300
 
 
@@ -45,42 +46,52 @@ def test_ls(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     assert {table["view"] for table in answer["operators"][0]["tables"]} == {"total", "amounts", "seen", "timers"}
 
 
-def test_show_and_query(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
+def test_show_and_query(state: Homeostat, checkpoint_of: CheckpointOf, sit_at_a_terminal: Sit) -> None:
     path = checkpoint_of("counts")
+    wrong = state("query", path, "SELEC 1")
+    assert wrong.code == 2
+    assert wrong.err.startswith("homeostat: SQL: [PARSE_SYNTAX_ERROR]")
+    sit_at_a_terminal()
     result = state("show", path, "--batch", 1, "--limit", 5)
     assert result.code == 0, result.err
     assert result.out.splitlines()[0].split()[0] == "key.word"
     assert len(result.out.splitlines()) == 1 + 5
+    assert "reading the state" in result.err
     assert "5 rows from the state of batch 1; more rows exist, raise --limit to see them" in result.err
     answer = state("query", path, "SELECT count(*) AS words FROM state", "--json")
     assert answer.json == {"batch": 3, "columns": ["words"], "rows": [{"words": 12}], "more": False}
-    wrong = state("query", path, "SELEC 1")
-    assert wrong.code == 2
-    assert wrong.err.startswith("homeostat: SQL: [PARSE_SYNTAX_ERROR]")
+    assert "running the query" in answer.err
 
 
-def test_top(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
+def test_top(state: Homeostat, checkpoint_of: CheckpointOf, sit_at_a_terminal: Sit) -> None:
     result = state("top", checkpoint_of("counts"), "--limit", 2)
     assert result.code == 0, result.err
     assert "The largest partitions after batch 3" in result.out
     assert '{"word":"w' in result.out
-    answer = state("top", checkpoint_of("counts"), "--json").json
-    assert sum(partition["rows"] for partition in answer["partitions"]) == 12
+    sit_at_a_terminal()
+    answer = state("top", checkpoint_of("counts"), "--json")
+    assert sum(partition["rows"] for partition in answer.json["partitions"]) == 12
+    assert "reading the state" in answer.err
 
 
-def test_diff(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
+def test_diff(state: Homeostat, checkpoint_of: CheckpointOf, sit_at_a_terminal: Sit) -> None:
     path = checkpoint_of("counts")
     result = state("diff", f"{path}@1", path, "--limit", 1)
     assert result.code == 0, result.err
     assert "state: 0 added, 0 removed, 11 changed" in result.out
     assert "more keys differ; raise --limit" in result.err
-    (difference,) = state("diff", f"{path}@1", f"{path}@3", "--json").json
+    sit_at_a_terminal()
+    answer = state("diff", f"{path}@1", f"{path}@3", "--json")
+    assert "comparing" in answer.err
+    (difference,) = answer.json
     assert difference["counts"]["changed"] == len(difference["examples"]) == 11
 
 
-def test_changes(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
-    answer = state("changes", checkpoint_of("counts"), "--from", 2, "--json").json
-    assert [row["batch_id"] for row in answer["rows"]] == [2] * 11 + [3] * 11
+def test_changes(state: Homeostat, checkpoint_of: CheckpointOf, sit_at_a_terminal: Sit) -> None:
+    sit_at_a_terminal()
+    answer = state("changes", checkpoint_of("counts"), "--from", 2, "--json")
+    assert [row["batch_id"] for row in answer.json["rows"]] == [2] * 11 + [3] * 11
+    assert "reading the state" in answer.err
     refused = state("changes", checkpoint_of("counts"), "--from", 0)
     assert refused.code == 2
     assert "batch 0 wrote no file of changes" in refused.err
@@ -122,16 +133,22 @@ def test_the_program_starts_a_session_of_its_own(masters: Callable[[str], Path])
     assert result.stderr == ""
 
 
-def test_a_state_is_saved_rescaled_and_put_back(homeostat: Homeostat, checkpoint_of: CheckpointOf) -> None:
+def test_a_state_is_saved_rescaled_and_put_back(
+    homeostat: Homeostat, checkpoint_of: CheckpointOf, sit_at_a_terminal: Sit
+) -> None:
+    sit_at_a_terminal()
     checkpoint = checkpoint_of("counts")
     made = homeostat("state", "savepoint", checkpoint, "good", "--json")
     assert (made.code, made.json["name"], made.json["partitions"]) == (0, "good", 3)
+    assert "saving" in made.err
     preview = homeostat("state", "rescale", checkpoint, "--preview", "--partitions", 5, "--between", "2,6", "--json")
     assert preview.code == 0, preview
+    assert "reading the keys" in preview.err
     assert len(preview.json["preview"]["operators"][0]["rows"]) == 5
     assert 2 <= preview.json["best"]["partitions"] <= 6
     done = homeostat("state", "rescale", checkpoint, "--partitions", 5, "--json")
     assert (done.code, done.json["before"], done.json["partitions"]) == (0, 3, 5)
+    assert "rescaling" in done.err
     names = [each["name"] for each in homeostat("state", "savepoints", checkpoint, "--json").json]
     assert names == ["good", done.json["savepoint"]]
     back = homeostat("state", "restore", checkpoint, "good")

@@ -1,6 +1,6 @@
 """States that are rescaled, saved and put back at random while the driver is killed: every row counts once.
 
-Run as a program this file is that driver: `python test_state_ledger.py HOME SEED LIFE KIND SINK LAST`.
+Run as a program this file is that driver: `python test_state_ledger.py HOME SEED LIFE KIND SINK FILES ACTIONS LAST`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "word STRING, amount BIGINT, at TIMESTAMP"
-FILES, WORDS, ROWS_PER_FILE = 8, 9, 6
-ACTIONS, MOST_PARTITIONS = 6, 5
-FEW_KILLS, MANY_KILLS = 1, 2
+WORDS, ROWS_PER_FILE = 9, 6
+MOST_PARTITIONS = 5
 LIMIT_S = 400.0
 KINDS = ("windows", "unique", "sessions", "pairs", "processor", "keyed")
 PYTHON_STATE = ("processor", "keyed")
 MOST_SPREAD = 3
 SINKS = ("files", "foreachBatch")
-FEW = ((3, "keyed", "foreachBatch"),)
+# Killed while it rescales to five partitions. The next life finishes that, then saves, restores and rescales.
+FEW = ((50, "keyed", "foreachBatch"),)
 MANY = [
     (2, "pairs", "files"),
     *((seed, KINDS[seed % len(KINDS)], SINKS[seed // len(KINDS) % len(SINKS)]) for seed in range(100, 130)),
@@ -48,11 +48,24 @@ MANY = [
 
 
 @dataclass(frozen=True)
+class Extent:
+    """How often the driver is killed, how many random actions each of its lives has, and how many files it reads."""
+
+    kills: int
+    actions: int
+    files: int
+
+
+SHORT, LONG = Extent(1, 3, 4), Extent(2, 6, 8)
+
+
+@dataclass(frozen=True)
 class Place:
-    """Where one run keeps its things."""
+    """Where one run keeps its things, and how many files it reads."""
 
     home: Path
     sink: str
+    files: int
 
     @property
     def source(self) -> Path:
@@ -77,7 +90,7 @@ class Place:
     def feed(self, upto: int) -> None:
         """File by file, what is in them depends on the number alone."""
         self.source.mkdir(parents=True, exist_ok=True)
-        for number in range(self.fed, min(upto, FILES)):
+        for number in range(self.fed, min(upto, self.files)):
             rows = [
                 {
                     "word": f"w{(number * 5 + each) % WORDS}",
@@ -228,7 +241,7 @@ def read_state(spark: SparkSession, place: Place) -> dict[str, list[str]]:
 # The driver, one life of it
 
 
-def live(place: Place, seed: int, life: int, kind: str, *, last: bool) -> None:
+def live(place: Place, seed: int, life: int, kind: str, actions: int, *, last: bool) -> None:
     spark = _session(place.home / f"spark-{life}")
     chance = random.Random(f"{seed}/{life}")
     random.seed(f"{seed}/{life}")
@@ -237,12 +250,12 @@ def live(place: Place, seed: int, life: int, kind: str, *, last: bool) -> None:
     if place.fed:
         run_query(spark, place, kind)
     feed_and_run(spark, place, kind, 1)
-    for _ in range(ACTIONS):
+    for _ in range(actions):
         action = chance.choice((_rescale, _rescale, _savepoint, _restore, _run))
         place.note(action.__name__)
         action(spark, place, kind, chance)
     if last:
-        feed_and_run(spark, place, kind, FILES)
+        feed_and_run(spark, place, kind, place.files)
     place.note("end")
     spark.stop()
 
@@ -253,7 +266,7 @@ def _run(spark: SparkSession, place: Place, kind: str, chance: random.Random) ->
 
 def feed_and_run(spark: SparkSession, place: Place, kind: str, count: int) -> None:
     """One file at a time: Spark puts a file that it had noted when it was killed into one batch with the next."""
-    for _ in range(min(count, FILES - place.fed)):
+    for _ in range(min(count, place.files - place.fed)):
         place.feed(place.fed + 1)
         run_query(spark, place, kind)
 
@@ -292,26 +305,27 @@ def _session(directory: Path) -> SparkSession:
 # The one who kills it
 
 
-def kill_and_start_again(place: Place, seed: int, kind: str, kills: int, log: Path) -> None:
+def kill_and_start_again(place: Place, seed: int, kind: str, extent: Extent, log: Path) -> None:
     chance = random.Random(seed)
     keeper = Keeper()  # with it the driver ends too if this test is cut short
     try:
-        for life in range(kills):
-            pid = keeper.start("driver", _command(place, seed, life, kind), log=log)
-            _wait_for_steps(place, keeper, chance.randint(1, ACTIONS + 2), log)
+        for life in range(extent.kills):
+            pid = keeper.start("driver", _command(place, seed, life, kind, extent), log=log)
+            _wait_for_steps(place, keeper, chance.randint(1, extent.actions + 2), log)
             time.sleep(chance.random())  # anywhere between two steps
             if keeper.code("driver") is None:
                 os.killpg(pid, signal.SIGKILL)  # Spark's process dies in the same moment
                 keeper.wait("driver")
             place.note(f"killed in life {life}")
-        keeper.start("driver", _command(place, seed, kills, kind, "last"), log=log)
+        keeper.start("driver", _command(place, seed, extent.kills, kind, extent, "last"), log=log)
         assert keeper.wait("driver", LIMIT_S) == 0, log.read_text()[-3000:]
     finally:
         keeper.close()
 
 
-def _command(place: Place, seed: int, life: int, kind: str, last: str = "") -> list[str]:
-    return [sys.executable, __file__, str(place.home), str(seed), str(life), kind, place.sink, last]
+def _command(place: Place, seed: int, life: int, kind: str, extent: Extent, last: str = "") -> list[str]:
+    numbers = (str(extent.files), str(extent.actions))
+    return [sys.executable, __file__, str(place.home), str(seed), str(life), kind, place.sink, *numbers, last]
 
 
 def _wait_for_steps(place: Place, keeper: Keeper, count: int, log: Path) -> None:
@@ -328,18 +342,18 @@ def _steps(place: Place) -> int:
     return len(place.steps.read_text().splitlines()) if place.steps.exists() else 0
 
 
-def play(spark: SparkSession, home: Path, seed: int, kind: str, sink: str, kills: int) -> None:
+def play(spark: SparkSession, home: Path, seed: int, kind: str, sink: str, extent: Extent) -> None:
     if kind in PYTHON_STATE:
         pytest.importorskip("google.protobuf", reason="Spark's transformWithState in Python needs protobuf")
     print(f"seed {seed}: {kind} into {sink}")
-    real, reference = Place(home / "real", sink), Place(home / "reference", sink)
+    real, reference = (Place(home / name, sink, extent.files) for name in ("real", "reference"))
     for place in (real, reference):
         place.home.mkdir()
-    reference.feed(FILES)
+    reference.feed(extent.files)
     random.seed(seed)
     with ThreadPoolExecutor(1) as beside:
         undisturbed = beside.submit(run_query, spark, reference, kind)
-        kill_and_start_again(real, seed, kind, kills, home / "driver.log")
+        kill_and_start_again(real, seed, kind, extent, home / "driver.log")
         undisturbed.result()
     steps = real.steps.read_text()
     assert read_sink(spark, real) == read_sink(spark, reference) != [], steps
@@ -348,7 +362,7 @@ def play(spark: SparkSession, home: Path, seed: int, kind: str, sink: str, kills
 
 @pytest.mark.parametrize(("seed", "kind", "sink"), FEW)
 def test_every_row_counts_once(spark: SparkSession, tmp_path: Path, seed: int, kind: str, sink: str) -> None:
-    play(spark, tmp_path, seed, kind, sink, FEW_KILLS)
+    play(spark, tmp_path, seed, kind, sink, SHORT)
 
 
 @pytest.mark.soak
@@ -356,9 +370,9 @@ def test_every_row_counts_once(spark: SparkSession, tmp_path: Path, seed: int, k
 def test_every_row_counts_once_however_often(
     spark: SparkSession, tmp_path: Path, seed: int, kind: str, sink: str
 ) -> None:
-    play(spark, tmp_path, seed, kind, sink, MANY_KILLS)
+    play(spark, tmp_path, seed, kind, sink, LONG)
 
 
 if __name__ == "__main__":
-    home, seed, life, kind, sink, last = sys.argv[1:]
-    live(Place(Path(home), sink), int(seed), int(life), kind, last=bool(last))
+    home, seed, life, kind, sink, files, actions, last = sys.argv[1:]
+    live(Place(Path(home), sink, int(files)), int(seed), int(life), kind, int(actions), last=bool(last))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pkgutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +73,26 @@ inputs = ["lines"]
 parallelism = 24
 rate = "500 /s"
 """
+
+
+@pytest.fixture
+def computed_once(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`computed_once("module.function")`: the second call gets the result of the first, for a test that runs a command
+    twice to see its table and its JSON. With `key`, each value of that function of the arguments is computed once."""
+
+    def replace(path: str, key: Callable[..., object] = lambda *arguments, **options: None) -> None:
+        compute = pkgutil.resolve_name(path)
+        results: dict[object, object] = {}
+
+        def remembered(*arguments: Any, **options: Any) -> object:
+            this = key(*arguments, **options)
+            if this not in results:
+                results[this] = compute(*arguments, **options)
+            return results[this]
+
+        monkeypatch.setattr(path, remembered)
+
+    return replace
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +11,10 @@ from homeostat.cli.main import run
 
 
 @pytest.mark.slow
-def test_a_small_bench_prints_a_table_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_small_bench_prints_a_table_and_json(
+    capsys: pytest.CaptureFixture[str], computed_once: Callable[[str], None]
+) -> None:
+    computed_once("homeostat.lab.bench.diagnosis.measure")
     assert run(["bench", "diagnosis", "--runs", "1", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert set(result["policies"]) == {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_prints_a_table_and_json(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_a_table_and_json(
+    trace: Path, capsys: pytest.CaptureFixture[str], computed_once: Callable[[str], None]
+) -> None:
+    computed_once("homeostat.lab.bench.duel.measure")
     arguments = ["bench", "duel", "--trace", str(trace), "--policy", "largest", "--seeds", "1", "--most", "4"]
     assert run([*arguments, "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)["rounds"]

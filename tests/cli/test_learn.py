@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_table_is_written_that_the_settings_can_name(homeostat: Homeostat, tmp_path: Path) -> None:
-    answer = homeostat("learn", "--runs", 4, "--first-seed", 20, "--out", tmp_path / "table.json", "--json")
+    answer = homeostat("learn", "--runs", 2, "--first-seed", 20, "--out", tmp_path / "table.json", "--json")
     assert answer.code == 0
     causes = {each["cause"]: each for each in answer.json["causes"]}
     assert causes[""]["examples"] == answer.json["examples"] > 0

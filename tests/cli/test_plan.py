@@ -77,7 +77,7 @@ def test_schedulers_and_forecasters_of_ones_own_take_part_in_a_plan(homeostat: H
     text = (
         batches.read_text(encoding="utf-8")
         .replace('kind = "constant"\nrate = "1000 /s"\n', wave)
-        .replace('"10 min"', '"3 h"')
+        .replace('"10 min"', '"2 h"')
     )
     batches.write_text(text, encoding="utf-8")
     options = ("plan", "--scenario", batches, "--horizon", "10 min", "--json")

@@ -73,7 +73,7 @@ def test_e1_takes_two_steps_in_the_default_flavour_none_of_them_needless() -> No
 
 @pytest.mark.parametrize("policy", ["throughput", "throughput.paper"])
 def test_e2_reaches_the_throughput_objective_from_one_instance_each(policy: str) -> None:
-    result, _ = run("E2", policy)
+    result, _ = run("E2", policy, hours=1.0)
     assert result.as_json()["converged"]
     assert result.final_parallelism["spout"] >= 20
     late = [sample for sample in result.truth if sample.at_s > 0.9 * result.duration_s]
@@ -82,7 +82,7 @@ def test_e2_reaches_the_throughput_objective_from_one_instance_each(policy: str)
 
 
 def test_e2_in_the_paper_flavour_scales_the_sources_before_the_stages_they_put_under_pressure() -> None:
-    result, _ = run("E2", "throughput.paper")
+    result, _ = run("E2", "throughput.paper", hours=1.0)
     assert kinds(result)[0] == "scale-source"
     assert "scale-up" in kinds(result)
 
@@ -158,7 +158,7 @@ def test_e5_in_the_paper_flavour_the_ineffective_action_is_blacklisted() -> None
 
 
 def test_e6_names_the_hot_key_and_heals_it_at_every_share() -> None:
-    result, store = run("E6")
+    result, store = run("E6", hours=1.35)
     steps_s = [fault.at_s for fault in catalogue.load("E6").faults]
     acted = [t for t in result.trajectory if t.action.startswith("adjust-skew")]
     assert acted[0].because == "data-skew at counter"
@@ -172,7 +172,7 @@ def test_e6_names_the_hot_key_and_heals_it_at_every_share() -> None:
 
 
 def test_e6_in_micro_batches_is_healed_at_every_share_and_gathered_when_the_key_has_cooled() -> None:
-    result, store = run("E6-microbatch")
+    result, store = run("E6-microbatch", hours=1.65)
     steps_s = [fault.at_s for fault in catalogue.load("E6-microbatch").faults]
     over_s = catalogue.load("E6-microbatch").faults[-1].until_s
     assert kinds(result) == ["adjust-skew", "gather"]

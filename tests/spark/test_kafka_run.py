@@ -21,7 +21,6 @@ pytestmark = pytest.mark.local_spark
 
 WaitUntil = Callable[[Callable[[], bool], str], None]
 
-SOURCE, TARGET = "orders", "copies"
 APP = """
 import homeostat as hs
 
@@ -37,20 +36,20 @@ def copy(ctx):
 class Copying:
     """The broker, the command, and the rows that were written so far."""
 
-    def __init__(self, home: Path) -> None:
-        self.home, self.broker = home, KafkaBroker(home / "broker")
+    def __init__(self, home: Path, broker: KafkaBroker, name: str) -> None:
+        self.home, self.broker = home, broker
+        self.source, self.target = f"{name}-orders", f"{name}-copies"
         self.output = home / "output"
         self.written: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
 
     def prepare(self, partitions: int = 2) -> None:
-        self.broker.start()
-        for topic in (SOURCE, TARGET):
+        for topic in (self.source, self.target):
             self.topics.create(topic, partitions)
 
     def run(self) -> None:
         app = self.home / "app.py"
-        app.write_text(APP.format(servers=self.broker.servers, source=SOURCE, target=TARGET))
+        app.write_text(APP.format(servers=self.broker.servers, source=self.source, target=self.target))
         kept = ("--directory", str(self.home / "kept"), "--store", str(self.home / "log.sqlite"))
         command = [sys.executable, "-m", "homeostat.cli.main", "run", str(app), "--master", "local[2]", *kept]
         with self.output.open("ab") as output:
@@ -64,7 +63,7 @@ class Copying:
 
     def write(self, rows: int, partition: Callable[[int], int] = lambda number: -1) -> None:
         values = [f"row {number}" for number in range(len(self.written), len(self.written) + rows)]
-        self.topics.write(SOURCE, values, partition=partition)
+        self.topics.write(self.source, values, partition=partition)
         self.written += values
 
     def has_line_with(self, *words: str) -> bool:
@@ -73,7 +72,7 @@ class Copying:
     def is_copied(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, self.output.read_text()[-3000:]
-        return read_ledger(self.topics, TARGET).values.total() >= len(self.written)
+        return read_ledger(self.topics, self.target).values.total() >= len(self.written)
 
     @property
     def checkpointed(self) -> dict[int, int]:
@@ -83,10 +82,10 @@ class Copying:
         if last < 0:
             return {}
         *_, line = (commits.parent / "offsets" / str(last)).read_text().splitlines()
-        return {int(partition): offset for partition, offset in json.loads(line)[SOURCE].items()}
+        return {int(partition): offset for partition, offset in json.loads(line)[self.source].items()}
 
     def differences(self) -> list[str]:
-        return read_ledger(self.topics, TARGET).differences(self.written)
+        return read_ledger(self.topics, self.target).differences(self.written)
 
     def close(self) -> None:
         if self._process is not None:
@@ -96,12 +95,11 @@ class Copying:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        self.broker.stop()
 
 
 @pytest.fixture
-def copying(kafka_jars: None, tmp_path: Path) -> Iterator[Copying]:
-    copying = Copying(tmp_path)
+def copying(stopped_kafka: KafkaBroker, topic_name: str, tmp_path: Path) -> Iterator[Copying]:
+    copying = Copying(tmp_path, stopped_kafka, topic_name)
     yield copying
     copying.close()
 
@@ -120,15 +118,15 @@ def test_a_broker_that_stops_and_a_topic_that_grows_cost_no_row(copying: Copying
     copying.broker.start()
     copying.write(500)
     wait_until(copying.is_copied, "the rows after the outage are copied")
-    copying.topics.add_partitions(SOURCE, 4)
+    copying.topics.add_partitions(copying.source, 4)
     copying.write(300, partition=lambda number: 3)
     wait_until(copying.is_copied, "the rows of the new partition are copied")
     assert copying.differences() == []
 
     def is_published() -> bool:
         """The group `shown-copy` has the offsets of the checkpoint, at the end of every partition."""
-        committed = copying.topics.committed("shown-copy", SOURCE)
-        return committed == copying.checkpointed == copying.topics.ends(SOURCE)
+        committed = copying.topics.committed("shown-copy", copying.source)
+        return committed == copying.checkpointed == copying.topics.ends(copying.source)
 
     wait_until(is_published, "the offsets of the checkpoint are those of the group")
 
@@ -163,7 +161,7 @@ def test_a_topic_that_is_deleted_is_named_with_what_to_do(copying: Copying, wait
     copying.write(100)
     copying.run()
     wait_until(copying.is_copied, "the rows are copied")
-    copying.topics.delete(SOURCE)
+    copying.topics.delete(copying.source)
     wait_until(lambda: copying.has_line_with("source-gone", "orders does not exist", "create the topic"), "an alert")
     assert copying.differences() == []
 
@@ -179,11 +177,11 @@ def test_rows_that_expire_before_they_are_read_are_named(copying: Copying, wait_
     def expires_unread() -> bool:
         """A batch may be faster than the deletion, so it is tried again."""
         copying.write(2_000)
-        end = copying.topics.ends(SOURCE)[0]
-        copying.topics.delete_rows(SOURCE, 0, end)
+        end = copying.topics.ends(copying.source)[0]
+        copying.topics.delete_rows(copying.source, 0, end)
         return copying.has_line_with("rows-expired", "retention.ms")
 
     wait_until(expires_unread, "an alert")
-    ledger = read_ledger(copying.topics, TARGET)
+    ledger = read_ledger(copying.topics, copying.target)
     assert (ledger.unnamed, ledger.reused) == (0, 0)
     assert all(ledger.values[row.encode()] == 1 for row in copied)

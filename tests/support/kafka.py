@@ -25,10 +25,18 @@ def kafka_jars() -> None:
 
 @pytest.fixture(scope="session")
 def kafka(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    """A broker that no test stops. A test that stops it starts one of its own."""
+    """The broker of all tests: each start of one costs as much processor time as many tests. A test that stops it uses
+    `stopped_kafka`."""
     pytest.importorskip("confluent_kafka", reason="no Kafka: pip install 'homeostat[kafka]'")
     with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
+
+
+@pytest.fixture
+def stopped_kafka(kafka: KafkaBroker) -> Iterator[KafkaBroker]:
+    """The broker, for a test that stops it. After the test it runs again."""
+    yield kafka
+    kafka.start()
 
 
 @pytest.fixture(scope="session")

@@ -24,8 +24,10 @@ def measured(*exponents: float) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def simulated() -> dict[str, dict[str, Any]]:
-    """An even load and a hot key: the command takes every exponent."""
-    return measured(0.0)
+    """An even load and a hot key, and three turns of the frequent keys: the command takes every exponent and five."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(skew, "SIMULATED_S", 3 * skew.TURN_S)
+        return measured(0.0)
 
 
 def test_an_even_load_is_never_touched(simulated: dict[str, dict[str, Any]]) -> None:

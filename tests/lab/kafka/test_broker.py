@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,16 +32,24 @@ def test_without_its_jars_it_says_how_to_get_them(tmp_path: Path, monkeypatch: p
         KafkaBroker(tmp_path / "broker").start()
 
 
-@pytest.mark.local_spark
-def test_it_keeps_its_rows_and_its_address_over_a_stop(kafka_jars: None, tmp_path: Path) -> None:
-    broker = KafkaBroker(tmp_path)
-    with broker:
-        topics = Topics(broker.servers)
-        topics.create("words", 2)
-        assert topics.write("words", ["a", "b", "c"], partition=lambda number: number % 2) == 3
-    with broker:
-        rows = [(row.partition, row.value) for row in Topics(broker.servers).rows("words")]
+def test_it_keeps_its_rows_and_its_address_over_a_stop(
+    stopped_kafka: KafkaBroker, topics: Topics, topic_name: str
+) -> None:
+    topics.create(topic_name, 2)
+    assert topics.write(topic_name, ["a", "b", "c"], partition=lambda number: number % 2) == 3
+    servers = stopped_kafka.servers
+    stopped_kafka.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address(servers)).close()
+    stopped_kafka.start()
+    assert stopped_kafka.servers == servers
+    rows = [(row.partition, row.value) for row in Topics(servers).rows(topic_name)]
     assert rows == [(0, b"a"), (0, b"c"), (1, b"b")]
+
+
+def address(servers: str) -> tuple[str, int]:
+    host, port = servers.split(":")
+    return host, int(port)
 
 
 @pytest.mark.local_spark

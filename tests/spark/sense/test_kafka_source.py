@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -106,21 +105,21 @@ def test_partitions_that_are_added_rows_that_expire_and_a_topic_that_goes_are_se
     wait_until(lambda: answer(source, read).missing_topics == (topic_name,), "the topic is gone")
 
 
-def test_a_broker_that_stops_is_silent_and_one_that_is_back_is_not(kafka_jars: None, tmp_path: Path) -> None:
-    broker = KafkaBroker(tmp_path)
-    with broker:
-        topics = Topics(broker.servers)
-        topics.create("orders", 1)
-        topics.write("orders", ["row"] * 10)
-        source, read = watched(broker.servers, "orders"), offsets("orders", 4)
-        assert answer(source, read).pending_rows == 6.0
+def test_a_broker_that_stops_is_silent_and_one_that_is_back_is_not(
+    stopped_kafka: KafkaBroker, topics: Topics, topic_name: str
+) -> None:
+    topics.create(topic_name, 1)
+    topics.write(topic_name, ["row"] * 10)
+    source, read = watched(stopped_kafka.servers, topic_name), offsets(topic_name, 4)
+    assert answer(source, read).pending_rows == 6.0
+    stopped_kafka.stop()
     sample = source.look(read, 1.0)
     assert sample.silent_s > 0.0
     assert sample.error
     assert sample.pending_rows == 6.0  # as of the last answer
-    with broker:
-        sample = answer(source, read)
-        assert (sample.silent_s, sample.pending_rows) == (0.0, 6.0)
+    stopped_kafka.start()
+    sample = answer(source, read)
+    assert (sample.silent_s, sample.pending_rows) == (0.0, 6.0)
 
 
 def test_an_offset_of_another_source_is_none_of_ours() -> None:
