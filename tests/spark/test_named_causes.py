@@ -43,13 +43,14 @@ if TYPE_CHECKING:
 
 # The advice must shorten what it is about to this share, far beyond what a busy machine does by itself.
 HELPED = 0.6
-SETTINGS = {"spark.sql.shuffle.partitions": "4", "spark.sql.adaptive.enabled": "false"}
+PARTITIONS = "spark.sql.shuffle.partitions"
+SETTINGS = {PARTITIONS: "1", "spark.sql.adaptive.enabled": "false"}
 SINK, COMMIT, PLANNING, POISON, WATERMARK, JOIN = "sink", "commit", "planning", "poison", "watermark", "join"
-# These run beside each other: they mostly wait, each for something else.
-GROUPS = ((SINK, COMMIT, WATERMARK), (PLANNING, POISON), (JOIN,))
+# Which run beside each other, as they mostly wait, each for something else; and the partitions of their shuffles.
+GROUPS = {(SINK, COMMIT, WATERMARK): "1", (PLANNING, POISON): "1", (JOIN,): "4"}
 BUILDS: Mapping[str, tuple[Build, Build]] = {
     SINK: (queries.written_row_by_row, queries.written_in_one_request),
-    COMMIT: (partial(queries.committed_in_files, 12), partial(queries.committed_in_files, 1)),
+    COMMIT: (partial(queries.committed_in_files, 5), partial(queries.committed_in_files, 1)),
     PLANNING: (queries.planned_column_by_column, queries.planned_at_once),
     POISON: (queries.with_poison, queries.without_poison),
     WATERMARK: (queries.joined_with_an_idle_input, queries.joined_with_a_living_input),
@@ -153,6 +154,7 @@ def pairs(
 
 def _shared(spark: SparkSession, home: Path, group: tuple[str, ...]) -> dict[str, Pair]:
     causes = {case.query: case.cause for case in CASES}
+    spark.conf.set(PARTITIONS, GROUPS[group])
 
     def is_named(name: str, run: ManagedRun) -> bool:
         return causes[name] in run.alerts and len(run.warm) >= WARM_BATCHES

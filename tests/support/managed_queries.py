@@ -78,11 +78,11 @@ def run_managed(
     until: Callable[[str, ManagedRun], bool],
     trigger_s: float = 1.0,
 ) -> dict[str, ManagedRun]:
-    """Run the queries beside each other until the condition holds for each. Afterwards all have stopped."""
+    """Run the queries beside each other, each until the condition holds for it. Afterwards all have stopped."""
     runs = {name: ManagedRun() for name in builds}
     with ExitStack() as stack:
-        queries = [_start(spark, directory, name, build, trigger_s, stack) for name, build in builds.items()]
-        application = Application.around(spark, queries, Objective(), directory / "managed")
+        queries = {name: _start(spark, directory, name, build, trigger_s, stack) for name, build in builds.items()}
+        application = Application.around(spark, list(queries.values()), Objective(), directory / "managed")
         stack.callback(application.stop, session=False)
         application.start()
         complaints: list[str] = []
@@ -90,7 +90,7 @@ def run_managed(
         stack.callback(loop.thread.join, JOIN_S)
         stack.callback(loop.stop)
         loop.start()
-        _wait(queries, lambda: all(until(name, run) for name, run in runs.items()), lambda: _summary(runs))
+        _wait(queries, lambda name: until(name, runs[name]), lambda: _summary(runs))
         assert not complaints
         assert not application.steers, {name: run.actions for name, run in runs.items()}
     return runs
@@ -112,11 +112,15 @@ def _managers(application: Application, runs: Mapping[str, ManagedRun]) -> Seque
     return [Manager(application.engine(name), policy, store, name, on_step=run.note) for name, run in runs.items()]
 
 
-def _wait(queries: Sequence[StreamingQuery], condition: Callable[[], bool], describe: Callable[[], str]) -> None:
+def _wait(queries: Mapping[str, StreamingQuery], condition: Callable[[str], bool], describe: Callable[[], str]) -> None:
+    """Stop each query when its condition holds, so that it leaves the machine to the others."""
     deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        for query in queries:
-            assert query.isActive, query.exception()
+    running = dict(queries)
+    while running:
+        for name, query in queries.items():
+            if name in running and condition(name):
+                running.pop(name).stop()
+            assert name not in running or query.isActive, query.exception()
         assert time.monotonic() < deadline, f"waited {LIMIT_S:.0f} s, but it was not recorded: {describe()}"
         time.sleep(LOOK_AGAIN_S)
 

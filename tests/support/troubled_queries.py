@@ -55,7 +55,7 @@ def written_in_one_request(spark: SparkSession, directory: Path) -> DataStreamWr
 
 
 # How long the table takes to take over a file when a batch is committed.
-COMMIT_S = 0.12
+COMMIT_S = 0.3
 
 
 class TableWriter(DataSourceStreamWriter):
@@ -210,7 +210,7 @@ def joined_by_salted_word(spark: SparkSession, directory: Path) -> DataStreamWri
 
 
 # The words of one row need about a third of a heap of 512 MB, because each of them becomes several objects.
-WORDS, LONG_ROWS = 900_000, 5
+WORDS, LONG_ROWS = 900_000, 3
 
 
 def split_into_words(spark: SparkSession, directory: Path) -> DataStreamWriter:
