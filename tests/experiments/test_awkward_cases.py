@@ -72,7 +72,7 @@ def test_what_waits_for_a_stage_at_its_maximum_does_not_grow_without_end() -> No
 def test_an_hour_without_rows_is_idle_and_the_load_is_taken_when_it_comes_back() -> None:
     zero, back = '{ at = "20 min", rate = "0/s" }', '{ at = "70 min", rate = "1 k/s" }'
     steps = f'kind = "steps"\nsteps = [{{ at = "0 s", rate = "1 k/s" }}, {zero}, {back}]'
-    result, _ = run(stage("work", "src", 10, "120/s"), workload=steps, duration="2 h")
+    result, _ = run(stage("work", "src", 10, "120/s"), workload=steps, duration="90 min")
     kinds = [action.partition(":")[0] for action in actions(result)]
     assert kinds[0] == "scale-down"
     assert "scale-up" in kinds
@@ -96,7 +96,7 @@ def test_a_mildly_slow_instance_is_replaced_when_nothing_else_explains_the_press
 
 def test_a_backlog_left_by_an_outage_is_worked_off() -> None:
     hung = '[[fault]]\nkind = "stuck-sink"\nat = "10 min"\nuntil = "30 min"\n'
-    result, _ = run(stage("work", "src", 6, "200/s"), hung, duration="2 h")
+    result, _ = run(stage("work", "src", 6, "200/s"), hung, duration="80 min")
     assert any(action.startswith("scale-up") for action in actions(result))
     assert result.as_json()["converged"]
 

@@ -89,7 +89,7 @@ def test_e2_in_the_paper_flavour_scales_the_sources_before_the_stages_they_put_u
 
 @pytest.mark.parametrize("policy", ["provisioning", PAPER])
 def test_e3_heals_both_problems_the_slow_instance_first(policy: str) -> None:
-    result, _ = run("E3", policy)
+    result, _ = run("E3", policy, hours=0.75)
     order = kinds(result)
     assert order[0] == "replace"
     assert "scale-up" in order[1:]

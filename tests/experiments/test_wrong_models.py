@@ -42,7 +42,7 @@ def scenario(
         name="wrong",
         title="wrong",
         engine=engine,
-        duration_s=7_200.0,
+        duration_s=4_800.0 if dataflow else 7_200.0,
         components=(
             ComponentSpec("lines", "source", parallelism=1 if dataflow else 24, rate_per_s=10_000.0),
             ComponentSpec("count", inputs=("lines",), parallelism=4 if dataflow else 24, rate_per_s=100.0),
