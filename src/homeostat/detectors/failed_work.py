@@ -117,7 +117,7 @@ class LostWorkersDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         # Each loss changes the configuration, so only the history has all of them.
-        newer = np.count_nonzero(view.numbers.flow("at_s", len(view.history)) > view.now_s - _LOOK_BACK_S)
+        newer = int(np.count_nonzero(view.numbers.flow("at_s", len(view.history)) > view.now_s - _LOOK_BACK_S))
         recent = view.history[-max(_LOOK_BACK, newer) :]
         losses = [loss for digest in recent for loss in digest.losses]
         losing = [bool(digest.losses) for digest in recent]
