@@ -29,7 +29,8 @@ class Feed(Protocol):
         ...
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Produce rows at a low rate. The directory has only leases. `say` gets a line if this takes long."""
+        """Produce rows at a low rate, once the query looks for them. The directory has only leases. `say` gets
+        a line if this takes long."""
 
     def follow(self, load: Load, began_s: float) -> None:
         """Follow a load from now on: pairs of seconds since `began_s` and rows per second.

@@ -81,9 +81,11 @@ def test_the_rows_in_the_topic_follow_the_load_and_are_those_of_the_profile(
         feed.start(lines.append)
         servers = feed.options["servers"]
         assert lines == [f"starting a Kafka broker at {servers}"]
-        feed.follow(((0.0, 0.0),), time.time())
-        feed.follow(((0.0, 100_000.0), (0.2, 0.0)), time.time())
         topics = Topics(servers)
+        assert sum(topics.ends(TOPIC).values()) == 0, "rows that nothing reads yet would be a backlog"
+        (checkpoint_of(tmp_path) / "sources" / "0").mkdir(parents=True)
+        wait_until(lambda: sum(topics.ends(TOPIC).values()) > 0, "the first rows are in the topic")
+        feed.follow(((0.0, 100_000.0), (0.2, 0.0)), time.time())
         wait_until(lambda: sum(topics.ends(TOPIC).values()) >= 20_000, "the rows of a high load are in the topic")
         feed.check()
         rows = list(topics.rows(TOPIC))

@@ -43,12 +43,16 @@ class KafkaFeed:
     def options(self) -> Mapping[str, Any]:
         return {"servers": self._broker.servers, "topic": TOPIC}
 
+    @property
+    def _is_read(self) -> bool:
+        """Whether the query has looked for its first batch: Spark then notes where its source begins."""
+        return (self._checkpoint / "sources").exists()
+
     def start(self, say: Callable[[str], None]) -> None:
         say(f"starting a Kafka broker at {self._broker.servers}")
         self._started = True
         self._broker.start()
         Topics(self._broker.servers).create(TOPIC, PARTITIONS)
-        self._started_s = time.time()
         self._thread = Thread(target=self._write, name="demonstration-rows", daemon=True)
         self._thread.start()
 
@@ -78,7 +82,10 @@ class KafkaFeed:
     def _write(self) -> None:
         try:
             writer = Writer(self._broker.servers, TOPIC, _SETTINGS)
-            row = 0
+            # Rows that came while Spark starts, which takes minutes on a busy machine, would be a backlog.
+            while not self._is_read and not self._stopping.wait(STEP_S):
+                pass
+            row, self._started_s = 0, time.time()
             while not self._stopping.wait(STEP_S):
                 row = self._write_rows(writer, row)
                 writer.check()
