@@ -90,6 +90,7 @@ DEMO_STATE = re.compile(r"homeostat state \w+ \.homeostat/demo/")
         (("--scenario", "E1"), "needs --engine sim"),
         (("--speed", "2"), "needs --engine sim"),
         (("--engine", "sim", "--compare"), "needs --engine spark"),
+        (("--engine", "sim", "--kafka"), "--kafka: this option needs --engine spark"),
         (("--picture", "demo.gif"), "use .png or .svg"),
     ],
 )
@@ -100,6 +101,16 @@ def test_what_does_not_fit_is_refused_before_anything_starts(
     assert result.code == 2
     assert result.err.count("\n") == 1
     assert words in result.err
+    assert not (tmp_path / ".homeostat").exists()
+
+
+def test_without_the_client_the_demo_on_kafka_says_how_to_install_it(
+    homeostat: Homeostat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    result = homeostat("demo", "--kafka")
+    assert result.code == 2
+    assert result.err == ("homeostat: --kafka: confluent-kafka is not installed (pip install 'homeostat[kafka]')\n")
     assert not (tmp_path / ".homeostat").exists()
 
 

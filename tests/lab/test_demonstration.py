@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from homeostat.core.errors import HomeostatError
 from homeostat.core.records import Record
 from homeostat.lab.demonstration import REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, Variant, perform_each
+from homeostat.lab.demonstration_feed import ExperimentFeed
 from homeostat.lab.faults import executor_processes
+from homeostat.lab.kafka.feed import KafkaFeed
 from homeostat.lab.source_control import ControlFile
 from homeostat.log_views.timeline import TakenAction, Timeline
 from homeostat.runtime.launch import LEASE
@@ -103,6 +106,30 @@ def test_what_an_earlier_demonstration_left_is_removed(tmp_path: Path) -> None:
     (directory / "log.sqlite").touch()
     Performance(PLAN, REGULATED, tmp_path, QUIET).prepare()
     assert {path.name for path in directory.iterdir()} == {LEASE, "wordcount.py", "homeostat.toml"}
+
+
+class BrokenFeed(ExperimentFeed):
+    def check(self) -> None:
+        raise HomeostatError("the rows have ended")
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+def test_if_no_more_rows_can_be_produced_everything_stops_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(HomeostatError, match="the rows have ended"):
+        Performance(SHORT, REGULATED, tmp_path, QUIET, BrokenFeed).run()
+
+
+@pytest.mark.soak
+def test_a_short_one_on_kafka_counts_every_row_of_the_topic_once(kafka_jars: None, tmp_path: Path) -> None:
+    pytest.importorskip("confluent_kafka", reason="no Kafka: pip install 'homeostat[kafka]'")
+    performance = Performance(SHORT, REGULATED, tmp_path, QUIET, KafkaFeed)
+    result = performance.run()
+    assert result.differences == ()
+    # The load alone has 300 rows/s for 20 s and 600 for 25 s.
+    assert result.rows > 10_000
+    assert "becomes 4 times slower" in result.changes[1].text
+    assert executor_processes(performance.about["application"]) == {}
 
 
 @pytest.mark.spark

@@ -28,13 +28,20 @@ def overhead(
     tasks: Annotated[
         str, typer.Option("--tasks", metavar="N,N,…", help="Tasks per batch, for measuring the CPU time of the driver.")
     ] = "10,100,1000",
+    kafka: Annotated[
+        bool, typer.Option("--kafka", help="The job reads from a Kafka broker that the benchmark starts.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Measure on Spark how much the manager slows a CPU-bound job and its driver."""
     from homeostat.lab.bench import overhead as bench
 
     sizes = [int(size) for size in numbers(tasks, "--tasks", at_least=4)]
-    result = bench.measure(pairs=pairs, batches=batches, tasks=sizes, tell=say)
+    if kafka:
+        from homeostat.lab.kafka.feed import require_kafka
+
+        require_kafka(lambda line: say(f"homeostat: {line}"))
+    result = bench.measure(pairs=pairs, batches=batches, tasks=sizes, kafka=kafka, tell=say)
     if json:
         print_json(result)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,7 @@ from homeostat.core.errors import ConfigError, HomeostatError
 if TYPE_CHECKING:
     from homeostat.core.policy_definition import Policy
     from homeostat.lab.demonstration import Variant, Viewer
+    from homeostat.lab.demonstration_feed import Feed
     from homeostat.log_views.timeline import Timeline
     from homeostat.sim.scenario.spec import Scenario
     from homeostat.sim.simulation import RunResult
@@ -36,6 +37,9 @@ def demo(
     compare: Annotated[
         bool,
         typer.Option("--compare", help="On Spark: also run without Homeostat, and with Spark's dynamic allocation."),
+    ] = False,
+    kafka: Annotated[
+        bool, typer.Option("--kafka", help="On Spark: read the rows from a Kafka broker that the demo starts.")
     ] = False,
     scenario: Annotated[
         str | None,
@@ -60,21 +64,21 @@ def demo(
     json: JsonFlag = False,
 ) -> None:
     """Watch Homeostat manage a word count on Spark while the load changes and an executor becomes slow."""
-    _check_engine(engine, compare=compare, scenario=scenario, speed=speed)
+    _check_engine(engine, {"--compare": compare, "--kafka": kafka}, {"--scenario": scenario, "--speed": speed})
     live = live and not json and _can_draw()
     if engine == SPARK:
-        _on_spark(compare, live, picture, report if not json else None, show, json)
+        _on_spark(compare, kafka, live, picture, report if not json else None, show, json)
     else:
         _simulate(scenario or SCENARIO, speed, live, picture, json)
 
 
-def _check_engine(engine: str, *, compare: bool, scenario: str | None, speed: float | None) -> None:
+def _check_engine(engine: str, on_spark: Mapping[str, object], in_simulator: Mapping[str, object]) -> None:
+    """Refuse options of the other engine; those that were not given are False or None."""
     if engine not in (SPARK, SIM):
         raise ConfigError(f"unknown engine {engine!r}", where="--engine", fix=f"use {SPARK} or {SIM}")
-    foreign = {"--scenario": scenario, "--speed": speed} if engine == SPARK else {"--compare": compare or None}
     other = SIM if engine == SPARK else SPARK
-    for option, value in foreign.items():
-        if value is not None:
+    for option, value in (in_simulator if engine == SPARK else on_spark).items():
+        if value is not None and value is not False:
             raise ConfigError(f"this option needs --engine {other}", where=option, fix=f"add --engine {other}")
 
 
@@ -86,7 +90,9 @@ def _can_draw() -> bool:
 # On Spark
 
 
-def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, show: bool, json: bool) -> None:
+def _on_spark(
+    compare: bool, kafka: bool, live: bool, picture: Path, report: Path | None, show: bool, json: bool
+) -> None:
     from homeostat.cli import pictures
     from homeostat.cli.demo_display import print_comparison, print_summary
     from homeostat.lab.demonstration import LOG, REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, perform_each
@@ -94,13 +100,14 @@ def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, sho
     def perform(plan: Plan, variant: Variant) -> tuple[Timeline, Plan]:
         screen, viewer = _viewer(variant, live, json)
         with _dashboard(variant, show and not json), screen:
-            performance = Performance(plan, variant, HOME, viewer)
+            performance = Performance(plan, variant, HOME, viewer, feed)
             timeline = performance.run()
         if not json:
             print_summary(timeline)
         return timeline, performance.plan
 
     pictures.check_format(picture)  # fail now, not after minutes
+    feed = _feed(kafka)
     variants = (REGULATED, UNREGULATED, SPARKS_OWN) if compare else (REGULATED,)
     timelines = perform_each(variants, Plan(), perform)
     if json:
@@ -114,6 +121,17 @@ def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, sho
         say(f"To see why: homeostat log --store {HOME / REGULATED.name / LOG}, then homeostat explain ID")
     if not timelines[0].healthy or any(timeline.differences for timeline in timelines):
         raise typer.Exit(EXIT_UNHEALTHY)
+
+
+def _feed(kafka: bool) -> Callable[[Path], Feed]:
+    if not kafka:
+        from homeostat.lab.demonstration_feed import ExperimentFeed
+
+        return ExperimentFeed
+    from homeostat.lab.kafka.feed import KafkaFeed, require_kafka
+
+    require_kafka(lambda line: say(f"homeostat: {line}"))
+    return KafkaFeed
 
 
 def _dashboard(variant: Variant, show: bool) -> AbstractContextManager[None]:

@@ -14,25 +14,20 @@ from homeostat.core.actions import REPLACE, SCALE_DOWN, SCALE_UP
 from homeostat.core.errors import HomeostatError
 from homeostat.core.loop_state import Mode
 from homeostat.core.records import BATCH, Record
+from homeostat.lab.demonstration_feed import PARTITIONS, PROFILE, ExperimentFeed, Feed, ledger_of
 from homeostat.lab.faults import SlowExecutor, executor_processes
-from homeostat.lab.ledger import check, committed_rows, recorded_rows, source_started_s
-from homeostat.lab.load_profile import Profile
-from homeostat.lab.source_control import write_control
+from homeostat.lab.ledger import check_counts
 from homeostat.lab.wordcount import NAME, specification, write_app
 from homeostat.log_views.following import Follower
 from homeostat.log_views.timeline import Change, Point, TakenAction, Timeline, actions_of, points_of
 from homeostat.runtime.launch import LEASE, STARTED, SUPERVISOR, Launch, read_json
 from homeostat.runtime.lease import Lease
 from homeostat.runtime.supervisor import INTERRUPTED, Supervisor
-from homeostat.sim.scenario.spec import WorkloadSpec
 
 LOG = "log.sqlite"
 CHANGE = "change"
 WORKERS, CORES = 3, 2  # room for more executors, and another host for a replacement
-# One partition per possible executor. More would be slower: on a small machine a task costs more than its rows.
-PARTITIONS, STATE_PARTITIONS = 6, 2
-# So few that even a slow start leaves no large backlog.
-WHILE_STARTING_PER_S = 100.0
+STATE_PARTITIONS = 2
 WARM_BATCHES = 4  # a choice: the first batches are slower than usual, and would look like overload
 # Faster than for a real application, since a demonstration is short. Also in smaller steps: a small machine cannot
 # start four executors and work at the same time.
@@ -111,10 +106,6 @@ class Plan:
         return round(2 * self.trigger_s * max(rate for _, rate in self.load))
 
     @property
-    def profile(self) -> Profile:
-        return Profile(WorkloadSpec(rate_per_s=WHILE_STARTING_PER_S))
-
-    @property
     def load_changes(self) -> list[Change]:
         return [
             Change(at_s, f"the load {'rises' if after > before else 'falls'} from {before:,.0f} to {after:,.0f} rows/s")
@@ -152,10 +143,18 @@ class Performance:
     description of itself, once it runs.
     """
 
-    def __init__(self, plan: Plan, variant: Variant, home: Path, viewer: Viewer) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        variant: Variant,
+        home: Path,
+        viewer: Viewer,
+        feed: Callable[[Path], Feed] = ExperimentFeed,
+    ) -> None:
         self.plan, self.variant, self._viewer = plan, variant, viewer
         self.directory = (home / variant.name).resolve()
         self.log = self.directory / LOG
+        self._feed = feed(self.directory)
         self.points: list[Point] = []
         self.events: list[Record] = []
         self.about: Mapping[str, Any] = {}
@@ -182,6 +181,7 @@ class Performance:
             if self._slow is not None:
                 self._slow.stop()
             self._follower.close()
+            self._feed.stop()
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         if code or self.began_s is None:
@@ -191,22 +191,25 @@ class Performance:
         return self._timeline(self.began_s)
 
     def prepare(self) -> None:
-        """Delete the files of an earlier demonstration, except the leases, which keep two from running at once."""
+        """Delete the files of an earlier demonstration, and start the feed. The leases, which keep two from running at
+        once, stay."""
         with Lease(self.directory / LEASE):
             for entry in self.directory.iterdir():
                 if entry.is_dir():
                     shutil.rmtree(entry)
                 elif entry.name not in (LEASE, SUPERVISOR):
                     entry.unlink()
+        self._feed.start(self._viewer.tell)
         plan = self.plan
         spec = specification(
-            plan.profile,
-            self._ledger,
+            PROFILE,
+            ledger_of(self.directory),
             trigger_s=plan.trigger_s,
             executors=plan.executors,
             source_partitions=PARTITIONS,
             state_partitions=STATE_PARTITIONS,
             rows_per_trigger=plan.rows_per_trigger,
+            **self._feed.options,
         )
         write_app(self._app, spec)
         self._settings.write_text(SETTINGS)
@@ -223,6 +226,7 @@ class Performance:
         )
 
     def _moment(self, supervisor: Supervisor) -> None:
+        self._feed.check()
         if self.began_s is None:
             self._begin()
         else:
@@ -241,12 +245,7 @@ class Performance:
         if not self.about or sum(record.kind == BATCH for record in self._records) < WARM_BATCHES:
             return
         self.began_s = time.time()
-        self._tell_the_source(self.began_s)
-
-    def _tell_the_source(self, began_s: float) -> None:
-        source_s = began_s - source_started_s(self._checkpoint)
-        load = [(source_s + at_s, rate_per_s / WHILE_STARTING_PER_S) for at_s, rate_per_s in self.plan.load]
-        write_control(self.directory / "control" / f"{NAME}.json", load=load)
+        self._feed.follow(self.plan.load, self.began_s)
 
     def go_on(self, elapsed_s: float, began_s: float) -> None:
         """Read the log, and carry out the plan for this moment."""
@@ -264,7 +263,7 @@ class Performance:
     def _hasten(self, elapsed_s: float, began_s: float) -> None:
         before, self.plan = self.plan, self.plan.hasten(actions_of(self._records, began_s), elapsed_s)
         if self.plan.load != before.load:
-            self._tell_the_source(began_s)
+            self._feed.follow(self.plan.load, began_s)
 
     def _apply_change(self, change: Change) -> None:
         self._changes.append(change)
@@ -282,7 +281,7 @@ class Performance:
         self._apply_change(Change(elapsed_s, f"executor {victim} becomes {self.plan.slow_factor:g} times slower"))
 
     def _timeline(self, began_s: float) -> Timeline:
-        rows = max(committed_rows(self._checkpoint), recorded_rows(self._ledger, self._checkpoint))
+        expected_counts = self._feed.expected_counts()
         changes = sorted(self._changes, key=lambda change: change.at_s)
         return Timeline(
             self.variant.name,
@@ -292,8 +291,8 @@ class Performance:
             tuple(self.points),
             tuple(changes),
             actions_of(self._records, began_s),
-            rows,
-            tuple(check(self._ledger, self.plan.profile, rows)),
+            sum(expected_counts.values()),
+            tuple(check_counts(ledger_of(self.directory), expected_counts)),
         )
 
     @property
@@ -303,14 +302,6 @@ class Performance:
     @property
     def _settings(self) -> Path:
         return self.directory / "homeostat.toml"
-
-    @property
-    def _ledger(self) -> Path:
-        return self.directory / "ledger"
-
-    @property
-    def _checkpoint(self) -> Path:
-        return self.directory / "checkpoints" / NAME
 
 
 def perform_each(

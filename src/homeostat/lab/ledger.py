@@ -4,7 +4,7 @@ duplicated rows."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,12 @@ def read_counts(directory: str | Path) -> dict[str, int]:
 
 def check(directory: str | Path, profile: Profile, rows: int) -> list[str]:
     """How the counts differ from those of the first `rows` rows of the profile. Empty if every row counted once."""
-    counts, expected_counts = read_counts(directory), profile.expected_counts(rows)
+    return check_counts(directory, profile.expected_counts(rows))
+
+
+def check_counts(directory: str | Path, expected_counts: Mapping[str, int]) -> list[str]:
+    """How the counts in the ledger differ from these. Empty if there is no difference."""
+    counts = read_counts(directory)
     differences = (
         f"{word!r}: counted {counts.get(word, 0)} times instead of {expected_counts.get(word, 0)}"
         for word in sorted(counts.keys() | expected_counts.keys())
@@ -94,16 +99,26 @@ def row_after(checkpoint: Path, batch_id: int | None) -> int:
     return 0 if batch_id is None else int(_offset_after(checkpoint, batch_id)["row"])
 
 
-def _offset_after(checkpoint: Path, batch_id: int) -> dict[str, Any]:
-    log = checkpoint / "offsets" / str(batch_id)
+def source_offsets(checkpoint: Path, batch_id: int) -> list[dict[str, Any]]:
+    """The offset of each source after this batch, committed or not."""
+    lines = _offset_log(checkpoint, batch_id).read_text(encoding="utf-8").splitlines()
     # The file has a version, the settings of the batch, then one line per source.
-    for line in log.read_text(encoding="utf-8").splitlines()[2:]:
-        offset: dict[str, Any] = json.loads(line)
+    return [json.loads(line) for line in lines[2:]]
+
+
+def _offset_after(checkpoint: Path, batch_id: int) -> dict[str, Any]:
+    for offset in source_offsets(checkpoint, batch_id):
         if "started_s" in offset:
             return offset
     raise HomeostatError(
-        "the query does not read from the experiment source", where=str(log), fix='use readStream.format("homeostat")'
+        "the query does not read from the experiment source",
+        where=str(_offset_log(checkpoint, batch_id)),
+        fix='use readStream.format("homeostat")',
     )
+
+
+def _offset_log(checkpoint: Path, batch_id: int) -> Path:
+    return checkpoint / "offsets" / str(batch_id)
 
 
 def table_sink(directory: Path, columns: tuple[str, ...]) -> Sink:
@@ -138,6 +153,12 @@ def _rows(directory: Path) -> tuple[IntArray, np.typing.NDArray[np.object_]]:
     if not batches:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=object)
     return np.concatenate(numbers), np.concatenate(words)
+
+
+def last_counted_batch(directory: Path, checkpoint: Path) -> int | None:
+    """The last batch that is in the ledger or that the query has committed."""
+    batches = (last_batch(directory), last_batch(checkpoint / "commits"))
+    return max((batch for batch in batches if batch is not None), default=None)
 
 
 def last_batch(directory: Path) -> int | None:

@@ -49,7 +49,8 @@ class WordCount:
     With `burn`, the stage uses the CPU instead of sleeping, for about as long if it has a core to itself.
     `first_share` is the share of rows in the first partition of the source; they can then be rebalanced. The sink waits
     while `hang_file` exists. `start_s` is the start of the profile, by default the first batch. With `by_row`, the rows
-    are marked one by one instead of counted by word, so that the ledger shows which were lost or counted twice.
+    are marked one by one instead of counted by word, so that the ledger shows which were lost or counted twice. With
+    `servers`, the words are the values of a Kafka topic; what shapes the rows of the experiment source has no effect.
     """
 
     profile: str
@@ -68,6 +69,8 @@ class WordCount:
     hang_file: str = ""
     start_s: float | None = None
     by_row: bool = False
+    servers: str = ""
+    topic: str = ""
 
 
 def specification(profile: Profile, ledger: Path, objective: Objective | None = None, **rest: Any) -> WordCount:
@@ -95,14 +98,22 @@ def pipeline_of(spec: WordCount) -> Pipeline:
         start["rows_per_trigger"] = spec.rows_per_trigger
 
     def build(ctx: Context) -> Any:
-        source = ctx.read_stream(FORMAT).option("profile", spec.profile).option("firstShare", spec.first_share)
-        rows = (source if spec.start_s is None else source.option("start", repr(spec.start_s))).load()
-        if spec.first_share:
-            rows = ctx.rebalanced(rows, "deal")
+        rows = _from_kafka(spec, ctx) if spec.servers else _from_experiment(spec, ctx)
         counts = _own_count(rows, spec, ctx) if spec.own_state else _count(rows, spec)
         return counts.writeStream.outputMode("update").foreachBatch(_sink(spec))
 
     return Pipeline(NAME, build, Objective(**spec.objective), spec.trigger_s, start)
+
+
+def _from_experiment(spec: WordCount, ctx: Context) -> DataFrame:
+    source = ctx.read_stream(FORMAT).option("profile", spec.profile).option("firstShare", spec.first_share)
+    rows = (source if spec.start_s is None else source.option("start", repr(spec.start_s))).load()
+    return ctx.rebalanced(rows, "deal") if spec.first_share else rows
+
+
+def _from_kafka(spec: WordCount, ctx: Context) -> DataFrame:
+    source = ctx.read_stream("kafka").option("kafka.bootstrap.servers", spec.servers).option("subscribe", spec.topic)
+    return source.option("startingOffsets", "earliest").load().selectExpr("CAST(value AS STRING) AS word")
 
 
 def _count(rows: DataFrame, spec: WordCount) -> DataFrame:

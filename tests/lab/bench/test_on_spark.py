@@ -32,6 +32,16 @@ def test_the_manager_costs_the_job_less_than_a_fifth_of_its_throughput() -> None
     assert figures["driver_cpu_s_per_batch"]["10"]["with"]["cpu_s"] > 0
 
 
+def test_on_kafka_the_manager_costs_no_more(kafka_jars: None) -> None:
+    pytest.importorskip("confluent_kafka", reason="no Kafka: pip install 'homeostat[kafka]'")
+    figures = measured("overhead", "--kafka", "--pairs", "1", "--batches", "4", "--tasks", "10")
+    assert figures["source"] == "kafka"
+    assert 0.8 < figures["throughput_ratio"] < 1.25
+    assert figures["batches_seen_by_the_manager"] >= 4
+    assert figures["actions_of_the_manager"] == 0
+    assert figures["driver_cpu_s_per_batch"]["10"]["with"]["cpu_s"] > 0
+
+
 def test_an_executor_that_is_four_times_slower_is_replaced_and_a_healthy_one_is_not() -> None:
     figures = measured("heal", "--runs", "1", "--factors", "4")
     healed = figures["slowed"]["4"]["healed"]

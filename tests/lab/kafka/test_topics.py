@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from homeostat.core.errors import HomeostatError
 from homeostat.lab.kafka.broker import KafkaBroker
 from homeostat.lab.kafka.topics import Topics
 
@@ -20,6 +23,15 @@ def test_rows_come_back_with_their_keys_and_places(topics: Topics, topic_name: s
         (1, 0, b"k1", b"y"),
     ]
     assert topics.ends(topic_name) == {0: 1, 1: 1}
+
+
+def test_a_row_that_the_broker_cannot_take_is_an_error(topics: Topics, topic_name: str) -> None:
+    topics.create(topic_name)
+    topics.set(topic_name, {"max.message.bytes": "1000"})
+    for value in ("x" * 2_000_000, "x" * 2_000):
+        with pytest.raises(HomeostatError, match=f"topic {topic_name}: rows were not written: "):
+            topics.write(topic_name, [value])
+    assert topics.ends(topic_name) == {0: 0}
 
 
 def test_spark_reads_what_was_written(

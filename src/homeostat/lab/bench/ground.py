@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from homeostat.spark.act.deadline import Deadline
 from homeostat.spark.act.executors import Executors, whom_to_retire
 from homeostat.spark.cluster.embedded import EmbeddedCluster
+from homeostat.spark.cluster.kafka_connector import with_connector
 from homeostat.spark.cluster.session import build_session, spark_conf
 
 if TYPE_CHECKING:
@@ -42,8 +43,11 @@ class Ground:
 
 
 @contextmanager
-def ground(name: str, executors: int, *, event_log: Path | None = None, most: int | None = None) -> Iterator[Ground]:
-    """Starts a cluster with this many executors of one core, and never more than `most`."""
+def ground(
+    name: str, executors: int, *, event_log: Path | None = None, most: int | None = None, kafka: bool = False
+) -> Iterator[Ground]:
+    """Starts a cluster with this many executors of one core, and never more than `most`. With `kafka`, the session can
+    read from it."""
     with TemporaryDirectory(prefix="homeostat-bench-") as path:
         directory = Path(path)
         with EmbeddedCluster(directory / "cluster", workers=WORKERS, cores=CORES) as cluster:
@@ -55,7 +59,7 @@ def ground(name: str, executors: int, *, event_log: Path | None = None, most: in
                 event_log=event_log,
                 extra={} if most is None else {"spark.dynamicAllocation.maxExecutors": str(most)},
             )
-            spark = build_session(conf)
+            spark = build_session(with_connector(conf) if kafka else conf)
             try:
                 here = Ground(spark, directory)
                 here.set_executors(executors)

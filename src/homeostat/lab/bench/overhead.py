@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from homeostat.core.configuration import ROWS_PER_TRIGGER, SOURCE_PARTITIONS, STATE_PARTITIONS, TRIGGER_S, Knob, Value
 from homeostat.core.errors import HomeostatError
 from homeostat.core.records import ACTION, BATCH
+from homeostat.lab.bench.endless_topic import NAME as TOPIC
+from homeostat.lab.bench.endless_topic import EndlessTopic, endless_topic
 from homeostat.lab.bench.ground import Ground, ground, machine
 from homeostat.lab.bench.intervals import METHOD, median_interval
 from homeostat.lab.bench.quiet import GivenUp, Patience, Tell, disturbed_json, repeat_until_undisturbed
@@ -41,6 +43,8 @@ MOST_TINY_BATCHES = 30
 # never counts, since it began before the change. After the manager stops, no other batch needs to be skipped.
 SKIPPED = 3
 LONGEST_S = 600.0
+PARTITIONS = 4 * EXECUTORS
+PROFILE = Profile(WorkloadSpec("constant", ARRIVING_PER_S))
 WITHOUT_AND_WITH = (False, True, True, False)
 
 
@@ -59,16 +63,19 @@ class Segment:
         return self.rows / self.seconds
 
 
-def measure(*, pairs: int, batches: int, tasks: Sequence[int], tell: Tell = lambda _: None) -> dict[str, Any]:
+def measure(
+    *, pairs: int, batches: int, tasks: Sequence[int], kafka: bool = False, tell: Tell = lambda _: None
+) -> dict[str, Any]:
     """The numbers of `homeostat bench overhead`."""
     before = machine()
     tell("starting a cluster")
-    with ground("bench-overhead", EXECUTORS, most=EXECUTORS) as here:
+    with ground("bench-overhead", EXECUTORS, most=EXECUTORS, kafka=kafka) as here, _topic(here, kafka) as topic:
         manager = _Manager(here)
-        segments, steal_shares = _throughput(here, manager, pairs, batches, tell)
-        driver = {str(count): _driver_cpu(here, manager, count, tell) for count in tasks}
+        segments, steal_shares = _throughput(here, manager, topic, pairs, batches, tell)
+        driver = {str(count): _driver_cpu(here, manager, topic, count, tell) for count in tasks}
         observed_batches, actions = manager.count_records(BATCH), manager.count_records(ACTION)
     return {
+        "source": "kafka" if kafka else "experiment",
         **throughput_json(segments),
         "batches_a_segment": batches,
         "batches_seen_by_the_manager": observed_batches,
@@ -98,20 +105,25 @@ def throughput_json(segments: Sequence[Segment]) -> dict[str, Any]:
     }
 
 
+def _topic(here: Ground, kafka: bool) -> AbstractContextManager[EndlessTopic | None]:
+    return endless_topic(here.directory / "broker", PARTITIONS, PROFILE) if kafka else nullcontext()
+
+
 def _throughput(
-    here: Ground, manager: _Manager, pairs: int, batches: int, tell: Tell
+    here: Ground, manager: _Manager, topic: EndlessTopic | None, pairs: int, batches: int, tell: Tell
 ) -> tuple[list[Segment], dict[str, list[float]]]:
     """The segments, and for each pair the share of the machine that others used in each try."""
     segments: list[Segment] = []
     steal_shares: dict[str, list[float]] = {}
     patience = Patience()
-    with _job(here, "throughput", 4 * EXECUTORS, ROWS, WORK_MS) as job:
+    with _job(here, topic, "throughput", PARTITIONS, ROWS, WORK_MS) as job:
         tell("warming up")
         _segment(here, manager, job, batches, SKIPPED, managed=True)
         for number in range(pairs):
             order = (False, True) if number % 2 else (True, False)
 
             def pair(_attempt: int, _given_up: GivenUp, order: Sequence[bool] = order) -> list[Segment]:
+                job.fill()
                 return [_segment(here, manager, job, batches, SKIPPED, managed=managed) for managed in order]
 
             (one, other), steal_shares[f"pair {number + 1}"] = repeat_until_undisturbed(pair, patience, tell)
@@ -121,11 +133,11 @@ def _throughput(
     return segments, steal_shares
 
 
-def _driver_cpu(here: Ground, manager: _Manager, tasks: int, tell: Tell) -> dict[str, Any]:
+def _driver_cpu(here: Ground, manager: _Manager, topic: EndlessTopic | None, tasks: int, tell: Tell) -> dict[str, Any]:
     """CPU time of the driver per batch. Rows cost almost nothing, so the cost of a batch is that of its tasks."""
     batches = max(1, min(MOST_TINY_BATCHES, 1_000 // tasks))
     skipped_batches = min(SKIPPED, 100 // tasks)
-    with _job(here, f"tasks-{tasks}", max(1, tasks - STATE), 2 * tasks, 0.0) as job:
+    with _job(here, topic, f"tasks-{tasks}", max(1, tasks - STATE), 2 * tasks, 0.0) as job:
         tell(f"{tasks:,} tasks a batch")
         segments = [
             _segment(here, manager, job, batches, skipped_batches, managed=managed) for managed in WITHOUT_AND_WITH
@@ -163,12 +175,18 @@ def _segment(
 class _Job:
     """A query that runs without a manager until one is attached."""
 
-    def __init__(self, query: ManagedQuery) -> None:
-        self._query = query
+    def __init__(self, query: ManagedQuery, topic: EndlessTopic | None) -> None:
+        self._query, self._topic = query, topic
         query.start(Deadline.after(LONGEST_S))
         assert query.query is not None
         self._progress = handle_of(query.query, NAME, 0.0).recent_progress
         self.wait_for(0)
+
+    def fill(self) -> None:
+        """Write so many rows that the job always has enough for its batches; the experiment source always has."""
+        if self._topic is not None:
+            (source,) = self.wait_for(self.last).sources
+            self._topic.fill(round(source.end))
 
     def stop(self) -> None:
         """Cancelling a batch of a thousand tasks may take longer than the usual time limit."""
@@ -202,12 +220,14 @@ class _Job:
 
 
 @contextmanager
-def _job(here: Ground, name: str, partitions: int, rows: int, work_ms: float) -> Iterator[_Job]:
+def _job(
+    here: Ground, topic: EndlessTopic | None, name: str, partitions: int, rows: int, work_ms: float
+) -> Iterator[_Job]:
     directory = here.directory / name
     (directory / "control").mkdir(parents=True)
-    profile = Profile(WorkloadSpec("constant", ARRIVING_PER_S))
-    spec = specification(profile, directory / "ledger", wait_ms=work_ms, burn=True)
-    job = _Job(_query(here.spark, directory, spec, partitions, rows))
+    place: dict[str, Any] = {} if topic is None else {"servers": topic.servers, "topic": TOPIC}
+    spec = specification(PROFILE, directory / "ledger", wait_ms=work_ms, burn=True, **place)
+    job = _Job(_query(here.spark, directory, spec, partitions, rows), topic)
     try:
         yield job
     finally:

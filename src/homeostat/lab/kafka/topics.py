@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from homeostat.core.errors import ConfigError, HomeostatError
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
+    from confluent_kafka import Message, Producer
     from confluent_kafka.admin import AdminClient
 
 LIMIT_S = 60.0
@@ -28,6 +29,52 @@ class Row(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
+class Writer:
+    """Writes rows into a topic. The rows of a partition stay in order, and none is written twice."""
+
+    def __init__(self, servers: str, topic: str, settings: Mapping[str, str] | None = None) -> None:
+        from confluent_kafka import Producer
+
+        self._topic = topic
+        self._failures: list[str] = []
+        self._producer: Producer = Producer(
+            {"bootstrap.servers": servers, "linger.ms": 20, "enable.idempotence": True, **(settings or {})}
+        )
+
+    def put(self, value: bytes | str, key: bytes | str | None = None, partition: int = -1) -> None:
+        """Hand a row to the client, which sends it soon."""
+        from confluent_kafka import KafkaException
+
+        while True:
+            try:
+                self._producer.produce(self._topic, value, key, partition=partition, on_delivery=self._note)
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                raise self._error(str(error)) from error
+        self._producer.poll(0)
+
+    def check(self) -> None:
+        """Raises a HomeostatError if the broker has refused a row, or has not taken it in time."""
+        self._producer.poll(0)
+        if self._failures:
+            raise self._error(self._failures[0])
+
+    def finish(self) -> None:
+        """Wait until the broker has all rows."""
+        if self._producer.flush(LIMIT_S):
+            self._failures.append("no answer")
+        self.check()
+
+    def _error(self, reason: str) -> HomeostatError:
+        return HomeostatError(f"rows were not written: {reason}", where=f"topic {self._topic}")
+
+    def _note(self, error: object, message: object) -> None:
+        if error is not None:
+            self._failures.append(str(error))
+
+
 class Topics:
     """`servers` is the value of `kafka.bootstrap.servers`."""
 
@@ -40,7 +87,7 @@ class Topics:
         self._admin: AdminClient = AdminClient({"bootstrap.servers": servers})
 
     def create(self, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None) -> None:
-        """Returns when every partition has a leader."""
+        """Returns when every partition has a leader that answers."""
         from confluent_kafka.admin import NewTopic
 
         topic = NewTopic(name, partitions, 1, config=dict(settings or {}))
@@ -101,28 +148,11 @@ class Topics:
         settings: Mapping[str, str] | None = None,
     ) -> int:
         """Write rows and wait until the broker has them all. `key` and `partition` are called with the row's number."""
-        from confluent_kafka import Producer
-
-        failures: list[str] = []
-
-        def note(error: object, message: object) -> None:
-            if error is not None:
-                failures.append(str(error))
-
-        producer = Producer(
-            {"bootstrap.servers": self.servers, "linger.ms": 20, "enable.idempotence": True, **(settings or {})}
-        )
+        writer = Writer(self.servers, name, settings)
         count = 0
         for count, value in enumerate(values, 1):
-            while True:
-                try:
-                    producer.produce(name, value, key(count - 1), partition=partition(count - 1), on_delivery=note)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-            producer.poll(0)
-        if producer.flush(LIMIT_S) or failures:
-            raise HomeostatError(f"rows were not written: {failures[:1] or 'no answer'}", where=f"topic {name}")
+            writer.put(value, key(count - 1), partition(count - 1))
+        writer.finish()
         return count
 
     def rows(self, name: str, *, committed_only: bool = True) -> Iterator[Row]:
@@ -164,11 +194,15 @@ class Topics:
             yield Row(partition, offset, message.key(), message.value(), written_s, headers)
 
     def _until_led(self, name: str, partitions: int) -> None:
+        from confluent_kafka import KafkaException
+
         deadline = time.monotonic() + LIMIT_S
         while time.monotonic() < deadline:
             topic = self._admin.list_topics(timeout=LIMIT_S).topics.get(name)
             if topic is not None and sum(part.leader >= 0 for part in topic.partitions.values()) == partitions:
-                return
+                with suppress(KafkaException):  # a leader does not know at once that it is one
+                    self.ends(name)
+                    return
             time.sleep(0.05)
         raise HomeostatError(f"the topic has no {partitions} partitions with a leader", where=f"topic {name}")
 
