@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 CALLING_JAVA = frozenset({"java_method", "reflect", "try_reflect"})
 _FUNCTION, _SUBQUERY = "UnresolvedFunction", "plan"
 _RUNS_A_PROGRAM = "ScriptTransformation"
+# In the text of a Java method, such as "public scala.collection.immutable.Seq org.example.Plan.children()".
+_WITHOUT_PARAMETERS = re.compile(r"\.(\w+)\(\)")
 
 
 def require_query(spark: SparkSession, sql: str) -> None:
@@ -31,7 +34,7 @@ def require_query(spark: SparkSession, sql: str) -> None:
         parser.parseQuery(sql)  # the rule of the grammar that is a query, as opposed to a statement
     except ParseException:
         raise _refusal("this statement is not a query") from None
-    for node in _nodes(plan):
+    for node in _Nodes(spark).below(plan):
         name = str(node.getClass().getSimpleName())
         if name == _RUNS_A_PROGRAM:
             raise _refusal("TRANSFORM starts a program")
@@ -43,14 +46,28 @@ def _refusal(what: str) -> ConfigError:
     return ConfigError(f"{what}, and `state query` only reads", where="SQL", fix="write a SELECT")
 
 
-def _nodes(node: Any) -> Iterator[Any]:
+class _Nodes:
     """A plan or an expression with everything below it: children, expressions, subqueries and the parts of WITH."""
-    yield node
-    names = {str(method.getName()) for method in node.getClass().getMethods() if not method.getParameterCount()}
-    for name in ("children", "innerChildren", "expressions"):
-        if name in names:
-            below = getattr(node, name)().iterator()
-            while below.hasNext():
-                yield from _nodes(below.next())
-    if _SUBQUERY in names and "children" in names and "expressions" not in names:
-        yield from _nodes(node.plan())
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark.sparkContext._jvm
+        self._text_of = jvm.java.util.Arrays.toString
+        self._methods: dict[str, frozenset[str]] = {}
+
+    def below(self, node: Any) -> Iterator[Any]:
+        yield node
+        names = self._methods_of(node.getClass())
+        for name in ("children", "innerChildren", "expressions"):
+            if name in names:
+                below = getattr(node, name)().iterator()
+                while below.hasNext():
+                    yield from self.below(below.next())
+        if _SUBQUERY in names and "children" in names and "expressions" not in names:
+            yield from self.below(node.plan())
+
+    def _methods_of(self, java_class: Any) -> frozenset[str]:
+        """The methods without parameters. Asking for them one by one would take hundreds of calls to Java."""
+        name = str(java_class.getName())
+        if name not in self._methods:
+            self._methods[name] = frozenset(_WITHOUT_PARAMETERS.findall(self._text_of(java_class.getMethods())))
+        return self._methods[name]
