@@ -51,7 +51,7 @@ class _Nodes:
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark.sparkContext._jvm
-        self._text_of = jvm.java.util.Arrays.toString
+        self._text_of = jvm.org.apache.commons.lang3.ArrayUtils.toString
         self._methods: dict[str, frozenset[str]] = {}
 
     def below(self, node: Any) -> Iterator[Any]:
