@@ -158,4 +158,4 @@ def test_a_right_scale_up_is_not_taken_back_when_an_executor_turns_slow_while_it
     assert kinds[0] == SCALE_UP
     assert REVERT not in kinds
     verdicts = [outcome.verdict for _, outcome in with_content(records, OutcomeContent) if outcome.action == "a-1"]
-    assert set(verdicts) <= {"helped", "confounded"}, "the slow executor is not the fault of the action"
+    assert verdicts in (["helped"], ["confounded"]), "the slow executor is not the fault of the action"

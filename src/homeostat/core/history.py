@@ -102,27 +102,23 @@ class History(tuple[Digest, ...]):
 
     def flow(self, name: str, last: int) -> Array:
         """Return a number of the last digests."""
-        return self._flows.column(_FLOW_PLACES[name], self._end - min(last, len(self)), self._end)
+        return self._column(self._flows, _FLOW_PLACES[name], last)
 
     def part(self, component: str, name: str, last: int) -> Array:
         """Return a number of a component in the last digests; NaN where it was not measured."""
-        start = self._end - min(last, len(self))
-        table = self._parts.get(component)
-        if table is None:
-            return np.full(self._end - start, NAN)
-        return table.column(_PART_PLACES[name], start, self._end)
+        return self._column(self._parts.get(component), _PART_PLACES[name], last)
 
     def state(self, operator: str, name: str, last: int) -> Array:
         """Return a number of a stateful operator in the last digests; NaN where it was not measured."""
-        start = self._end - min(last, len(self))
-        table = self._states.get(operator)
-        if table is None:
-            return np.full(self._end - start, NAN)
-        return table.column(_STATE_PLACES[name], start, self._end)
+        return self._column(self._states.get(operator), _STATE_PLACES[name], last)
 
     def reports(self, operator: str) -> IntArray:
         """Return the places of the digests that have the state of this operator."""
         return np.flatnonzero(self.state(operator, _REPORTED, len(self)) == 1.0)
+
+    def _column(self, table: _Table | None, place: int, last: int) -> Array:
+        start = self._end - min(last, len(self))
+        return np.full(self._end - start, NAN) if table is None else table.column(place, start, self._end)
 
 
 def _line_of(digest: Digest, component: str) -> tuple[float, ...]:
