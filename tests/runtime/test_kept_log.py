@@ -47,12 +47,13 @@ def drop_tables(path: Path) -> None:
 
 
 class Kept:
-    def __init__(self, path: Path) -> None:
-        self.path, self.reports, self.enrolled = path, list[str](), 0
+    def __init__(self, path: Path, prepare: Callable[[SqliteStore], object] = lambda store: None) -> None:
+        self.path, self.reports, self.enrolled, self._prepare = path, list[str](), 0, prepare
         self.log = KeptLog(path, self._enrol, lambda where, what: self.reports.append(f"{where}: {what}"))
 
     def _enrol(self, store: SqliteStore) -> None:
         self.enrolled += 1
+        self._prepare(store)
 
 
 @pytest.fixture
@@ -94,6 +95,23 @@ def test_a_damaged_file_is_kept_beside_the_new_one(kept: Kept) -> None:
     assert kept.log.records("run") == []
     assert "homeostat.sqlite.damaged-1" in kept.reports[0]
     assert (kept.path.parent / "homeostat.sqlite.damaged-1").exists()
+
+
+def test_a_file_that_is_damaged_when_it_is_opened_is_moved_aside(tmp_path: Path) -> None:
+    path = tmp_path / "log" / "homeostat.sqlite"
+    SqliteStore(path).close()
+    drop_tables(path)
+    kept = Kept(path, lambda store: store.save_state("run", "loop", {}))
+    try:
+        kept.log.append("run", [NEXT])
+        assert [record.id for record in kept.log.records("run")] == ["s-9"]
+    finally:
+        kept.log.close()
+    aside = path.with_name("homeostat.sqlite.damaged-1")
+    assert aside.exists()
+    assert kept.reports == [
+        f"the log: its file was damaged when the manager started; earlier records are in {aside}, and a new log begins"
+    ]
 
 
 def test_only_the_newest_damaged_files_are_kept(kept: Kept) -> None:

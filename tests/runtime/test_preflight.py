@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from homeostat.core.errors import ConfigError
+from homeostat.core.errors import ConfigError, DamagedLogError
 from homeostat.runtime import preflight
 from homeostat.runtime.launch import Launch
+from homeostat.store.sqlite import SqliteStore
 
 APP = """\
 import homeostat as hs
@@ -97,6 +99,17 @@ def test_a_policy_that_cannot_do_it_is_refused(policy: str, objective: str, line
 def test_an_objective_of_the_settings_wins(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs a throughput objective"):
         preflight.check(launch(tmp_path, THROUGHPUT, policy="throughput", objective={"lag": "30 s"}))
+
+
+def test_a_damaged_log_does_not_keep_the_job_from_starting(tmp_path: Path) -> None:
+    start = launch(tmp_path, THROUGHPUT)
+    log = tmp_path / "log.sqlite"
+    SqliteStore(log).close()
+    os.truncate(log, 5_000)
+    with pytest.raises(DamagedLogError):
+        SqliteStore(log).close()
+    preflight.check(start)
+    assert log.stat().st_size == 5_000, "the manager moves it aside"
 
 
 @pytest.mark.slow

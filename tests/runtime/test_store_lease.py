@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from homeostat.core.errors import LeaseLostError, NoLogError, StoreError
+from homeostat.core.errors import DamagedLogError, LeaseLostError, NoLogError, StoreError
 from homeostat.core.records import Record
 from homeostat.runtime.hold import ApplicationHold
 from homeostat.runtime.identity import IDENTITY, identity_of
@@ -260,3 +260,18 @@ def test_a_manager_whose_caller_stops_meanwhile_does_not_take_it(application: Pa
         second.take()
     second.release()
     first.release()
+
+
+def test_a_log_that_is_damaged_at_the_start_is_moved_aside(application: Path, log: Path) -> None:
+    """Cut while a manager ran, which reads what it needs from memory: only the next one finds it damaged."""
+    with closing(SqliteStore(log)) as store:
+        store.append("words/counting", [Record(f"r-{number}", "symptom", 1.0, "x" * 500) for number in range(500)])
+    os.truncate(log, 32_002)
+    with pytest.raises(DamagedLogError), closing(SqliteStore(log)) as store:
+        store.runs()
+    with ApplicationHold(application, log) as hold, closing(SqliteStore(log)) as store:
+        aside = log.with_name("homeostat.sqlite.damaged-1")
+        assert hold.damaged_log == aside
+        assert aside.stat().st_size == 32_002
+        hold.enrol(store, "words/counting")
+        store.append("words/counting", [Record("r-1", "symptom", 1.0, "the first one of the new log")])

@@ -9,11 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from homeostat.core.errors import DamagedLogError
 from homeostat.runtime.announcement import user_state
 from homeostat.runtime.identity import IDENTITY, Identity, identity_of, is_older_than_identities
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import Lease
 from homeostat.runtime.store_lease import StoreLease
+from homeostat.store.damaged_log import set_aside
 from homeostat.store.reopening import reopen
 from homeostat.store.sqlite import SqliteStore
 
@@ -25,6 +27,7 @@ class ApplicationHold:
     a copy of the directory that uses another log. The log has a lease against managers on other hosts.
 
     `name` is what the application is called in the log: its directory's name, unless another application has it.
+    `damaged_log` is the file to which a log was moved that was damaged when the manager started.
     """
 
     def __init__(self, directory: Path, log: Path, *, pause: Callable[[float], object] = time.sleep) -> None:
@@ -33,6 +36,7 @@ class ApplicationHold:
         self._store_lease: StoreLease | None = None
         self.identity = Identity("")
         self.name = directory.name
+        self.damaged_log: Path | None = None
 
     def take_files(self) -> None:
         """The part that never waits."""
@@ -50,9 +54,17 @@ class ApplicationHold:
 
     def take_log(self) -> None:
         """The part that may wait for a manager on another host that does not respond."""
+        try:
+            lease = self._taken_lease()
+        except DamagedLogError:  # the job matters more than its log
+            self.damaged_log = set_aside(self._log)
+            lease = self._taken_lease()
+        self._store_lease, self.name = lease, lease.name
+
+    def _taken_lease(self) -> StoreLease:
         lease = StoreLease(self._log, self.identity, self._directory, pause=self._pause)
         lease.take()
-        self._store_lease, self.name = lease, lease.name
+        return lease
 
     def release(self) -> None:
         if self._store_lease is not None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from glob import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ from homeostat.core.actions import REVERT
 from homeostat.core.errors import DamagedLogError, NoLogError, StoreError
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ActionContent, OutcomeContent, ReceiptContent, Record
+from homeostat.store.damaged_log import set_aside
 from homeostat.store.protocol import Placed, RunInfo
 from homeostat.store.reopening import reopen
 from homeostat.store.sqlite import SqliteStore, UnreadableRecord
@@ -23,9 +23,6 @@ _Answer = TypeVar("_Answer")
 # Unreadable records that are reported one by one. If there are more, the log is broken, and one line is enough to say
 # so.
 MOST_REPORTED = 20
-# Damaged files that are kept: enough to look into what damages them, and a bound on the disk. A choice.
-MOST_DAMAGED_FILES = 3
-_BESIDE_THE_FILE = ("", "-wal", "-shm")
 
 
 class KeptLog:
@@ -36,7 +33,7 @@ class KeptLog:
         self._states: dict[tuple[str, str], JSON] = {}
         self._open_actions: dict[tuple[str, str], list[Record]] = {}
         self._reported_ids: set[tuple[str, str]] = set()
-        self._store = self._opened()
+        self._store = self._first_opened()
 
     def append(self, run: str, records: Sequence[Record]) -> None:
         self._ask(lambda store: store.append(run, records))
@@ -96,8 +93,7 @@ class KeptLog:
         try:
             return question(self._store)
         except (DamagedLogError, NoLogError):
-            aside = self._move_aside()
-            self._begin_again(f"its file was damaged; earlier records are in {aside}")
+            self._begin_again(f"its file was damaged; earlier records are in {set_aside(self.path)}")
             return question(self._store)
 
     def _begin_again(self, reason: str) -> None:
@@ -115,6 +111,13 @@ class KeptLog:
         self._store = store
         self._report("the log", f"{reason}; the manager continues with a new log in {self.path}")
 
+    def _first_opened(self) -> SqliteStore:
+        try:
+            return self._opened()
+        except DamagedLogError:
+            self._report("the log", damaged_at_start(set_aside(self.path)))
+            return self._opened()
+
     def _opened(self) -> SqliteStore:
         store = reopen(self.path, self._unreadable)
         try:
@@ -123,32 +126,6 @@ class KeptLog:
             store.close()
             raise
         return store
-
-    def _move_aside(self) -> Path:
-        """Beside the log, where only the newest damaged files stay."""
-        numbers = self._damaged_files()
-        aside = self._damaged_file(max(numbers, default=0) + 1)
-        self._each_file(self.path, lambda file, suffix: file.rename(aside.with_name(aside.name + suffix)))
-        for number in numbers[: len(numbers) + 1 - MOST_DAMAGED_FILES]:
-            self._each_file(self._damaged_file(number), lambda file, suffix: file.unlink())
-        return aside
-
-    def _damaged_files(self) -> list[int]:
-        """Their numbers, the oldest first."""
-        endings = (
-            file.name.rpartition("-")[2] for file in self.path.parent.glob(f"{escape(self.path.name)}.damaged-*")
-        )
-        return sorted({int(ending) for ending in endings if ending.isdecimal()})
-
-    def _damaged_file(self, number: int) -> Path:
-        return self.path.with_name(f"{self.path.name}.damaged-{number}")
-
-    @staticmethod
-    def _each_file(log: Path, work: Callable[[Path, str], object]) -> None:
-        """The file of a log, and those that SQLite keeps beside it."""
-        for suffix in _BESIDE_THE_FILE:
-            with suppress(FileNotFoundError):
-                work(log.with_name(log.name + suffix), suffix)
 
     def _remember(self, run: str, record: Record) -> None:
         """Actions that are under way or not judged yet: after a crash, a new manager must find them."""
@@ -166,6 +143,10 @@ class KeptLog:
             return
         self._reported_ids.add(key)
         self._report("reading the log", f"{record.kind} {record.id} cannot be read and is skipped: {record.reason}")
+
+
+def damaged_at_start(aside: Path) -> str:
+    return f"its file was damaged when the manager started; earlier records are in {aside}, and a new log begins"
 
 
 def _is_judged(action: Record) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from homeostat import settings_file
-from homeostat.core.errors import HomeostatError
+from homeostat.core.errors import DamagedLogError, HomeostatError
 from homeostat.runtime import pipeline_files
 from homeostat.runtime.launch import Launch, require_master
 from homeostat.runtime.query_manager import objective_of, policy_of
@@ -22,7 +23,8 @@ def check(launch: Launch) -> tuple[Config, list[Pipeline]]:
         policy_of(config, objective_of(config, pipeline.objective))
     if launch.master:
         require_master(launch.master)
-    SqliteStore(config.store).close()
+    with suppress(DamagedLogError):  # the manager moves it aside and begins a new one
+        SqliteStore(config.store).close()
     return config, pipelines
 
 

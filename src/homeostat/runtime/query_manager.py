@@ -18,7 +18,7 @@ from homeostat.models.partition_sizes import UnevenPartitions
 from homeostat.policies import registry
 from homeostat.runtime.diary import Diary
 from homeostat.runtime.hold import ApplicationHold
-from homeostat.runtime.kept_log import KeptLog
+from homeostat.runtime.kept_log import KeptLog, damaged_at_start
 from homeostat.runtime.manager import Manager
 from homeostat.runtime.model_keeper import ModelKeeper
 from homeostat.settings import read
@@ -146,6 +146,8 @@ def manager_maker(
             else:
                 early.append(failure)
 
+        if hold.damaged_log is not None:
+            report("the log", damaged_at_start(hold.damaged_log))
         log = KeptLog(config.store, lambda store: hold.enrol(store, *runs), report)
         keep_small = Housekeeper(Retention(log, config.log), say).look
         managers += [manager(each, config, application, log, say, keep_small) for each in application.pipelines]
