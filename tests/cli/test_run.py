@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from homeostat.runtime import preflight
 
 Homeostat = Callable[..., Any]
 
@@ -26,6 +29,18 @@ def app(tmp_path: Path) -> Path:
     path = tmp_path / "app.py"
     path.write_text(APP)
     return path
+
+
+@pytest.fixture
+def checked_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Checks the launch in this process, which is quicker. Tests without this fixture start the process of the check,
+    whose line and exit code they see."""
+    monkeypatch.setattr("homeostat.cli.run._preflight", preflight.check)
+    path, modules = list(sys.path), dict(sys.modules)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - set(modules):
+        del sys.modules[name]
 
 
 class Quiet(BaseHTTPRequestHandler):
@@ -85,6 +100,7 @@ def nothing_started(directory: Path) -> bool:
         (("--master", "spark://127.0.0.1:1"), ("--master spark://127.0.0.1:1", "no master answers there")),
     ],
 )
+@pytest.mark.usefixtures("checked_here")
 def test_an_option_that_is_wrong(
     homeostat: Homeostat, app: Path, options: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
@@ -109,6 +125,7 @@ def test_a_port_that_answers_but_is_no_master(homeostat: Homeostat, app: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("checked_here")
 def test_yarn_without_its_settings(homeostat: Homeostat, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
@@ -116,6 +133,7 @@ def test_yarn_without_its_settings(homeostat: Homeostat, app: Path, monkeypatch:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("checked_here")
 def test_a_log_that_cannot_be_written_is_one_line(homeostat: Homeostat, app: Path) -> None:
     result = homeostat("run", app, "--store", app / "log.sqlite", "--no-dashboard")
     assert (result.code, result.out) == (1, "")
@@ -128,13 +146,26 @@ def test_a_log_that_cannot_be_written_is_one_line(homeostat: Homeostat, app: Pat
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x = 1\n", ("app.py", "the file defines no pipeline")),
-        ("x = 1\nx = 1 / 0\n", ("app.py:2", "importing the file raised ZeroDivisionError: division by zero")),
         ("print('hello')\nraise SystemExit\n", ("app.py:2", "importing the file raised SystemExit")),
         ("import os\n\nos._exit(7)\n", ("app.py", "importing failed with code 7")),
     ],
 )
 def test_a_file_that_is_no_application(homeostat: Homeostat, app: Path, text: str, words: tuple[str, ...]) -> None:
+    app.write_text(text)
+    refused(homeostat("run", app), *words)
+    assert nothing_started(app.parent)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("checked_here")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = 1\n", ("app.py", "the file defines no pipeline")),
+        ("x = 1\nx = 1 / 0\n", ("app.py:2", "importing the file raised ZeroDivisionError: division by zero")),
+    ],
+)
+def test_a_file_without_a_pipeline(homeostat: Homeostat, app: Path, text: str, words: tuple[str, ...]) -> None:
     app.write_text(text)
     refused(homeostat("run", app), *words)
     assert nothing_started(app.parent)
@@ -149,6 +180,7 @@ def test_a_file_that_is_not_there(homeostat: Homeostat, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("checked_here")
 def test_a_pipeline_that_is_not_there(homeostat: Homeostat, app: Path) -> None:
     refused(homeostat("run", f"{app}:word"), "the file has no pipeline 'word' (did you mean 'words'?)")
     assert nothing_started(app.parent)
@@ -166,6 +198,7 @@ def test_a_setting_of_the_file_that_is_wrong_is_reported_with_its_line(homeostat
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("checked_here")
 def test_a_directory_that_cannot_be_made_is_one_line(homeostat: Homeostat, app: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     inside = tmp_path / "file" / "kept"

@@ -21,15 +21,15 @@ from homeostat.store.in_memory import MemoryStore
 
 pytestmark = pytest.mark.slow
 
-MINUTES = 60
+DAYS, MINUTES = 3, 30
 
 
 @cache
 def case() -> preempt.Case:
-    """Five days, and some minutes that are run: 2,000 rows/s, and twice that from minute 20 of a day to minute 40."""
-    minutes = np.arange(5 * 1440 + MINUTES)
-    per_s = np.where((minutes % 1440 >= 20) & (minutes % 1440 < 40), 4_000.0, 2_000.0)
-    return preempt.Case("spike", per_s, 5)
+    """Three days, and some minutes that are run: 2,000 rows/s, and twice that from minute 12 of a day to minute 22."""
+    minutes = np.arange(DAYS * 1440 + MINUTES)
+    per_s = np.where((minutes % 1440 >= 12) & (minutes % 1440 < 22), 4_000.0, 2_000.0)
+    return preempt.Case("spike", per_s, DAYS)
 
 
 @cache
@@ -73,7 +73,7 @@ def test_a_spike_of_two_sources_is_foreseen_at_each() -> None:
     half = Traffic(history().first, tuple(rate / 2 for rate in history().per_s))
     store = MemoryStore()
     simulate(
-        replace(scenario, components=components, duration_s=1_400.0),
+        replace(scenario, components=components, duration_s=600.0),
         preempt.build_policy(case(), preempt.AHEAD),
         seed=3,
         store=store,

@@ -14,6 +14,7 @@ from homeostat.core.records import Record
 from homeostat.policies import registry
 from homeostat.sim.referee import AppliedAction
 from homeostat.sim.scenario import catalogue
+from homeostat.sim.scenario.spec import Scenario
 from homeostat.sim.scenario.wrong_threshold import MISREAD, MissetDiagnoser, TrustingResolver
 from homeostat.sim.simulation import RunResult, simulate
 from homeostat.store.in_memory import MemoryStore
@@ -21,16 +22,32 @@ from homeostat.store.in_memory import MemoryStore
 pytestmark = pytest.mark.slow
 
 PAPER = "provisioning.paper"
+# Steps of 15 minutes instead of 40. The runs at full length are compared with recorded ones in `make soak`.
+SOONER = 0.375
 
 
-def run(name: str, policy: str = "", hours: float = 0.0, **settings: bool) -> tuple[RunResult, MemoryStore]:
-    return _run(name, policy or catalogue.load(name).policy, hours, **settings)
+def load(name: str, pace: float = 1.0) -> Scenario:
+    """A shipped scenario. With a smaller `pace`, its loads and faults follow each other sooner."""
+    scenario = catalogue.load(name)
+    workload = scenario.workload
+    return replace(
+        scenario,
+        duration_s=pace * scenario.duration_s,
+        workload=replace(workload, steps=tuple((pace * at_s, rate) for at_s, rate in workload.steps)),
+        faults=tuple(replace(f, at_s=pace * f.at_s, until_s=pace * f.until_s) for f in scenario.faults),
+    )
+
+
+def run(
+    name: str, policy: str = "", hours: float = 0.0, pace: float = 1.0, **settings: bool
+) -> tuple[RunResult, MemoryStore]:
+    return _run(name, policy or catalogue.load(name).policy, hours, pace, **settings)
 
 
 @cache
-def _run(name: str, policy: str, hours: float, **settings: bool) -> tuple[RunResult, MemoryStore]:
+def _run(name: str, policy: str, hours: float, pace: float, **settings: bool) -> tuple[RunResult, MemoryStore]:
     """Each run once, whatever the tests that judge it."""
-    scenario = catalogue.load(name)
+    scenario = load(name, pace)
     if hours:
         scenario = replace(scenario, duration_s=hours * 3600)
     built = registry.build(policy, {**scenario.settings, **({"paper": settings} if settings else {})})
@@ -52,8 +69,8 @@ def at(result: RunResult, time_s: float) -> list[AppliedAction]:
 
 @pytest.mark.parametrize("policy", ["provisioning", PAPER])
 def test_e1_scales_down_when_the_load_falls_then_up_when_it_rises_and_ends_healthy(policy: str) -> None:
-    result, _ = run("E1", policy)
-    falls_s, rises_s = 2400.0, 4800.0
+    result, _ = run("E1", policy, pace=SOONER)
+    falls_s, rises_s = 2400.0 * SOONER, 4800.0 * SOONER
     times_s: dict[str, list[float]] = {"scale-down": [], "scale-up": []}
     for kind, taken in zip(kinds(result), result.trajectory, strict=True):
         times_s[kind].append(taken.time_s)
@@ -66,7 +83,7 @@ def test_e1_scales_down_when_the_load_falls_then_up_when_it_rises_and_ends_healt
 
 
 def test_e1_takes_two_steps_in_the_default_flavour_none_of_them_needless() -> None:
-    result, _ = run("E1")
+    result, _ = run("E1", pace=SOONER)
     assert kinds(result) == ["scale-down", "scale-up"]
     assert result.as_json()["needless_actions"] == 0
 
@@ -98,7 +115,7 @@ def test_e3_heals_both_problems_the_slow_instance_first(policy: str) -> None:
 
 
 def test_e4_noise_leads_to_no_action() -> None:
-    result, _ = run("E4", hours=1.5)
+    result, _ = run("E4", hours=0.75)
     assert kinds(result) == []
 
 
@@ -116,7 +133,7 @@ def _misread_actions(store: MemoryStore) -> list[Record]:
 
 
 def test_e5_a_misread_cause_is_seen_through_and_the_next_diagnosis_heals() -> None:
-    result, store = run("E5", hours=1.1)
+    result, store = run("E5", hours=0.7)
     assert kinds(result) == ["scale-up", "revert", "replace"]
     assert [taken.because for taken in result.trajectory] == [
         f"{MISREAD} at splitter",
@@ -131,18 +148,18 @@ def test_e5_a_misread_cause_is_seen_through_and_the_next_diagnosis_heals() -> No
 
 def test_e5_the_ineffective_action_rests_and_is_tried_again_once_the_context_changes() -> None:
     """With nothing but the mis-set diagnoser the fault stays, and so does the temptation."""
-    scenario = catalogue.load("E5")
+    scenario, changes_s = load("E5", pace=0.5), 2100.0
     default = registry.build("provisioning")
     only: Policy = replace(default, diagnosers=(MissetDiagnoser(),), resolvers=(TrustingResolver(),))
     store = MemoryStore()
-    simulate(replace(scenario, duration_s=4800.0), only, store=store, run="test")
+    simulate(replace(scenario, duration_s=2700.0), only, store=store, run="test")
     times = [record.at_s for record in _misread_actions(store)]
-    before, after = [t for t in times if t < 4200.0], [t for t in times if t >= 4200.0]
+    before, after = [t for t in times if t < changes_s], [t for t in times if t >= changes_s]
     assert 1 <= len(before) <= 5
     rests = [later - sooner for sooner, later in itertools.pairwise(before)]
     assert all(later > sooner for sooner, later in itertools.pairwise(rests))
     assert after
-    assert after[0] - 4200.0 < 300.0
+    assert after[0] - changes_s < 300.0
     rejections = [str(r.body["reason"]) for r in store.records("test", kinds=("rejection",))]
     assert any(reason.startswith("memory: did not help") for reason in rejections)
 
@@ -158,13 +175,13 @@ def test_e5_in_the_paper_flavour_the_ineffective_action_is_blacklisted() -> None
 
 
 def test_e6_names_the_hot_key_and_heals_it_at_every_share() -> None:
-    result, store = run("E6", hours=1.35)
-    steps_s = [fault.at_s for fault in catalogue.load("E6").faults]
+    result, store = run("E6", hours=0.5, pace=0.4)
+    steps_s = [fault.at_s for fault in load("E6", pace=0.4).faults]
     acted = [t for t in result.trajectory if t.action.startswith("adjust-skew")]
     assert acted[0].because == "data-skew at counter"
     assert acted[0].time_s - steps_s[0] < 120.0
     for start_s in steps_s:
-        settled = [s for s in result.truth if start_s + 300.0 < s.at_s < start_s + 1100.0]
+        settled = [s for s in result.truth if start_s + 120.0 < s.at_s < start_s + 350.0]
         assert settled
         assert all(sample.healthy for sample in settled)
     causes = {str(r.body.get("cause")) for r in store.records("test", kinds=("action",), since_s=steps_s[0])}
@@ -172,15 +189,15 @@ def test_e6_names_the_hot_key_and_heals_it_at_every_share() -> None:
 
 
 def test_e6_in_micro_batches_is_healed_at_every_share_and_gathered_when_the_key_has_cooled() -> None:
-    result, store = run("E6-microbatch", hours=1.65)
-    steps_s = [fault.at_s for fault in catalogue.load("E6-microbatch").faults]
-    over_s = catalogue.load("E6-microbatch").faults[-1].until_s
+    result, store = run("E6-microbatch", hours=0.7, pace=SOONER)
+    faults = load("E6-microbatch", SOONER).faults
+    steps_s, over_s = [fault.at_s for fault in faults], faults[-1].until_s
     assert kinds(result) == ["adjust-skew", "gather"]
     assert [t.because for t in result.trajectory] == ["data-skew at counter", "needless-spread at counter"]
     assert result.trajectory[0].time_s - steps_s[0] < 180.0
     assert 0.0 < result.trajectory[1].time_s - over_s < 600.0
     for start_s in (*steps_s, over_s):
-        settled = [s for s in result.truth if start_s + 400.0 < s.at_s < start_s + 1100.0]
+        settled = [s for s in result.truth if start_s + 120.0 < s.at_s < start_s + 450.0]
         assert settled
         assert all(sample.healthy for sample in settled)
     assert result.as_json()["needless_actions"] == 0
@@ -217,15 +234,15 @@ def test_e8_goes_up_and_down_to_the_optimum() -> None:
 
 
 def test_e9_sizes_every_stage_within_one_instance_of_the_optimum() -> None:
-    result, _ = run("E9")
+    result, _ = run("E9", hours=0.5)
     needed = {knob.scope: value for knob, value in result.truth[-1].needed.items()}
     assert all(0 <= result.final_parallelism[name] - value <= 1 for name, value in needed.items())
 
 
-@pytest.mark.parametrize("name", ["E1-microbatch"])
-def test_the_same_loop_regulates_micro_batches(name: str) -> None:
+@pytest.mark.parametrize("pace", [pytest.param(1.0, marks=pytest.mark.soak), SOONER])
+def test_the_same_loop_regulates_micro_batches(pace: float) -> None:
     """Executors that were added for the backlog are removed step by step."""
-    result, _ = run(name)
+    result, _ = run("E1-microbatch", pace=pace)
     assert kinds(result)[:2] == ["scale-down", "scale-up"]
     assert set(kinds(result)[2:]) <= {"scale-down"}
     assert result.as_json()["converged"]

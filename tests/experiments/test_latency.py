@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 
 WANTED_S = 12.0
 EXECUTORS = 3
+RISES_S, FALLS_S, DURATION_S = 300.0, 800.0, 1_200.0
 SETTINGS = {"guards": {"cooldown_shrink": "2 min", "confirm": "2 min"}}
 
 
@@ -35,13 +36,13 @@ def scenario(executors: int, objective: Objective) -> Scenario:
         name="threefold",
         title="threefold",
         engine=MicrobatchSpec(trigger_s=5.0, executors=executors, max_executors=20, locality_wait_s=0.0),
-        duration_s=2_400.0,
+        duration_s=DURATION_S,
         components=(
             ComponentSpec("lines", "source", parallelism=24, rate_per_s=10_000.0),
             ComponentSpec("count", inputs=("lines",), parallelism=24, rate_per_s=1_000.0, keyed=True, stateful=True),
         ),
         workload=WorkloadSpec(
-            "steps", 1_000.0, steps=((0.0, 1_000.0), (600.0, 3_000.0), (1_500.0, 1_000.0)), noise=Noise(0.03, 0.5)
+            "steps", 1_000.0, steps=((0.0, 1_000.0), (RISES_S, 3_000.0), (FALLS_S, 1_000.0)), noise=Noise(0.03, 0.5)
         ),
         service_noise=Noise(0.03, 0.3),
         objective=objective,
@@ -51,7 +52,7 @@ def scenario(executors: int, objective: Objective) -> Scenario:
 
 @cache
 def run(
-    cost_limit: float | None = None, gives_way: str = "latency", duration_s: float = 2_400.0
+    cost_limit: float | None = None, gives_way: str = "latency", duration_s: float = DURATION_S
 ) -> tuple[RunResult, float, tuple[Record, ...]]:
     """The run, the share of the time in which the p95 latency was held, and the actions and alerts."""
     made = scenario(EXECUTORS, Objective(latency_p95_s=WANTED_S, cost_limit=cost_limit))
@@ -111,7 +112,7 @@ def test_a_plan_says_what_it_expects() -> None:
     ],
 )
 def test_what_gives_way_is_configured_and_explained(gives_way: str, most: int, kind: str, sentence: str) -> None:
-    result, _, records = run(cost_limit=3.0, gives_way=gives_way, duration_s=1_200.0)
+    result, _, records = run(cost_limit=3.0, gives_way=gives_way, duration_s=RISES_S + 120.0)
     assert any(sentence in text for text in statements(records, kind))
     largest = max(sample.values[EXECUTORS_KNOB] for sample in result.truth)
     assert largest <= most
@@ -119,7 +120,7 @@ def test_what_gives_way_is_configured_and_explained(gives_way: str, most: int, k
 
 
 def test_a_lag_objective_is_held_too() -> None:
-    made = replace(scenario(EXECUTORS, Objective(lag_s=6.0)), duration_s=1_500.0)
+    made = replace(scenario(EXECUTORS, Objective(lag_s=6.0)), duration_s=FALLS_S)
     result = simulate(made, registry.build("latency", SETTINGS))
-    late = [sample for sample in result.truth if sample.at_s > 1_000.0]
+    late = [sample for sample in result.truth if sample.at_s > RISES_S + 400.0]
     assert all(sample.pending_rows <= 6.0 * 1.2 * sample.arrival_per_s for sample in late)

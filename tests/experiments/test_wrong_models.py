@@ -35,14 +35,14 @@ SETTINGS = {"guards": {"cooldown": "30 s"}}
 def scenario(
     engine: DataflowSpec | MicrobatchSpec, faults: tuple[FaultSpec, ...] = (), objective: Objective | None = None
 ) -> Scenario:
-    """A word count that is well sized; a dataflow's load doubles after half an hour."""
+    """A word count that is well sized; a dataflow's load doubles after a quarter of an hour."""
     dataflow = isinstance(engine, DataflowSpec)
-    steps = ((0.0, 300.0), (1_800.0, 600.0)) if dataflow and not faults else ()
+    steps = ((0.0, 300.0), (900.0, 600.0)) if dataflow and not faults else ()
     return Scenario(
         name="wrong",
         title="wrong",
         engine=engine,
-        duration_s=4_800.0 if dataflow else 7_200.0,
+        duration_s=2_700.0 if dataflow else 3_600.0,
         components=(
             ComponentSpec("lines", "source", parallelism=1 if dataflow else 24, rate_per_s=10_000.0),
             ComponentSpec("count", inputs=("lines",), parallelism=4 if dataflow else 24, rate_per_s=100.0),
@@ -131,7 +131,7 @@ ALL_CASES = [
 def test_capacity_that_suddenly_halves_is_made_up_for(
     engine: DataflowSpec | MicrobatchSpec, policy: str, objective: Objective
 ) -> None:
-    faults = tuple(FaultSpec("slow-host", at_s=2_000.0, host=f"host-{n}", factor=2.0) for n in range(4))
+    faults = tuple(FaultSpec("slow-host", at_s=1_000.0, host=f"host-{n}", factor=2.0) for n in range(4))
     result = simulate(scenario(engine, faults, objective), registry.build(policy, SETTINGS))
     assert healthy_at_the_end(result)
     assert len(result.trajectory) <= 6
@@ -141,7 +141,7 @@ def test_capacity_that_suddenly_halves_is_made_up_for(
 def test_a_poisoned_history_leads_nowhere_bad(
     engine: DataflowSpec | MicrobatchSpec, policy: str, objective: Objective
 ) -> None:
-    faults = (FaultSpec("garbage-metrics", at_s=300.0, until_s=3_000.0, share=0.3),)
+    faults = (FaultSpec("garbage-metrics", at_s=300.0, until_s=1_500.0, share=0.3),)
     result = simulate(scenario(engine, faults, objective), registry.build(policy, SETTINGS))
     assert healthy_at_the_end(result)
     assert max(result.final_parallelism.values()) <= 24

@@ -31,7 +31,7 @@ from homeostat.store.in_memory import MemoryStore
 
 POLICIES = ("provisioning", "provisioning.paper")
 ENGINES = ("dataflow", "microbatch")
-END_S = 1200.0
+END_S = 700.0
 Step = tuple[float, tuple[Event, ...]]
 
 
@@ -47,11 +47,11 @@ def scenario(engine: str) -> Scenario:
             ComponentSpec("lines", "source", parallelism=1 if dataflow else 12, rate_per_s=1000.0),
             ComponentSpec("count", inputs=("lines",), parallelism=3 if dataflow else 12, rate_per_s=60.0),
         ),
-        workload=WorkloadSpec("steps", steps=((0.0, 100.0), (200.0, 220.0)), noise=Noise(0.05, 0.5)),
+        workload=WorkloadSpec("steps", steps=((0.0, 100.0), (100.0, 220.0)), noise=Noise(0.05, 0.5)),
         faults=(
-            FaultSpec("slow-instance", 500.0, component="count" if dataflow else "", instance=1),
-            FaultSpec("crash", 800.0, component="count" if dataflow else "", instance=0),
-            FaultSpec("metric-gap", 1000.0, 1040.0, share=0.5),
+            FaultSpec("slow-instance", 300.0, component="count" if dataflow else "", instance=1),
+            FaultSpec("crash", 450.0, component="count" if dataflow else "", instance=0),
+            FaultSpec("metric-gap", 580.0, 620.0, share=0.5),
         ),
         seed=7,
     )

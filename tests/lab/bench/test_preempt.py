@@ -77,4 +77,4 @@ def test_who_knows_the_future_acts_ahead_and_who_does_not_falls_behind(measured:
 
 
 def test_a_single_run_is_the_same_by_itself(measured: dict[str, Any]) -> None:
-    assert preempt.one(peak(), preempt.REACTIVE) == measured["policies"][preempt.REACTIVE]
+    assert preempt.one(peak(), "hpa") == measured["policies"]["hpa"]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.errors import HomeostatError
+from homeostat.lab.bench import twin
 from homeostat.lab.bench.twin import (
     FITTED,
     HELD_OUT,
@@ -82,6 +83,12 @@ def test_a_wave_is_another_setup_whose_load_goes_up_and_down() -> None:
     assert {Workload(steady.workload, seed=1).mean_per_s(at_s) for at_s in range(60)} == {500.0}
 
 
+@pytest.fixture
+def few_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the simulated runs: enough where their spread does not matter."""
+    monkeypatch.setattr(twin, "MANY_SEEDS", twin.MANY_SEEDS[:5])
+
+
 def test_batches_like_the_simulated_ones_are_covered_and_slower_ones_are_not() -> None:
     setup = Setup(2, 700.0)
     like = twin_seconds(WORDCOUNT, setup)
@@ -102,11 +109,13 @@ def test_it_is_accepted_only_if_the_experiments_came_out_the_same_too() -> None:
     assert not is_accepted({"fit_accepted": False})
 
 
+@pytest.mark.usefixtures("few_seeds")
 def test_a_run_without_batches_is_reported_as_such() -> None:
     with pytest.raises(HomeostatError, match="too few batches ended with 2 executors"):
         held_out_json(WORDCOUNT, {Setup(2, 700.0): np.empty(0)})
 
 
+@pytest.mark.usefixtures("few_seeds")
 def test_more_rows_and_fewer_executors_make_longer_batches() -> None:
     def usual(setup: Setup) -> float:
         return float(np.median(twin_seconds(WORDCOUNT, setup)))
@@ -114,6 +123,7 @@ def test_more_rows_and_fewer_executors_make_longer_batches() -> None:
     assert usual(Setup(4, 1000.0)) < usual(Setup(2, 1000.0)) < usual(Setup(2, 1200.0))
 
 
+@pytest.mark.usefixtures("few_seeds")
 def test_how_cold_the_simulated_executors_were_does_not_matter() -> None:
     def late(warm_up: float) -> float:
         engine = replace(cast(MicrobatchSpec, WORDCOUNT.engine), warm_up=warm_up)
