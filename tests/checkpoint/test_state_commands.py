@@ -138,9 +138,9 @@ def test_a_state_is_saved_rescaled_and_put_back(
 ) -> None:
     sit_at_a_terminal()
     checkpoint = checkpoint_of("counts")
-    made = homeostat("state", "savepoint", checkpoint, "good", "--json")
-    assert (made.code, made.json["name"], made.json["partitions"]) == (0, "good", 3)
-    assert "saving" in made.err
+    savepoint = homeostat("state", "savepoint", checkpoint, "good", "--json")
+    assert (savepoint.code, savepoint.json["name"], savepoint.json["partitions"]) == (0, "good", 3)
+    assert "saving" in savepoint.err
     preview = homeostat("state", "rescale", checkpoint, "--preview", "--partitions", 5, "--between", "2,6", "--json")
     assert preview.code == 0, preview
     assert "reading the keys" in preview.err
@@ -153,7 +153,9 @@ def test_a_state_is_saved_rescaled_and_put_back(
     assert names == ["good", done.json["savepoint"]]
     back = homeostat("state", "restore", checkpoint, "good")
     assert back.code == 0
-    assert back.out.startswith(f"restored the checkpoint to batch {made.json['batch']}; the previous state is saved as")
+    assert back.out.startswith(
+        f"restored the checkpoint to batch {savepoint.json['batch']}; the previous state is saved as"
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def test_bad_arguments_are_rejected(arguments: dict[str, Any], message: str) -> 
 
 
 def test_a_pipeline_has_the_name_of_its_function_and_the_values_of_its_knobs() -> None:
-    made = pipeline(trigger="2 s", executors=3)(nothing)
-    assert (made.name, made.trigger_s, made.start) == ("nothing", 2.0, {"executors": 3})
+    one_pipeline = pipeline(trigger="2 s", executors=3)(nothing)
+    assert (one_pipeline.name, one_pipeline.trigger_s, one_pipeline.start) == ("nothing", 2.0, {"executors": 3})
 
 
 def test_an_error_in_the_function_is_reported_with_its_line() -> None:

@@ -89,9 +89,9 @@ class Command:
 
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Command]:
-    made = Command(tmp_path)
-    yield made
-    made.close()
+    command_here = Command(tmp_path)
+    yield command_here
+    command_here.close()
 
 
 def runs(process: Any) -> bool:

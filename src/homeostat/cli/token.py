@@ -46,12 +46,12 @@ def list_(tokens: TokensOption = None, json: JsonFlag = False) -> None:
     entries = read_entries(path) if path.exists() else []
     if json:
         people = [
-            {"name": e.person.name, "role": e.person.role, "made": e.made or None, "hashed": not e.plain}
+            {"name": e.person.name, "role": e.person.role, "made": e.created or None, "hashed": not e.plain}
             for e in entries
         ]
         print_json({"file": str(path), "tokens": people})
         return
-    rows = [(e.person.name, e.person.role, e.made or "unknown", "no" if e.plain else "yes") for e in entries]
+    rows = [(e.person.name, e.person.role, e.created or "unknown", "no" if e.plain else "yes") for e in entries]
     print_table(("name", "role", "made", "hashed"), rows)
 
 

@@ -45,12 +45,12 @@ class TokenEntry:
 
     person: Person
     digest: str
-    made: str = ""
+    created: str = ""
     plain: bool = False
 
     @property
     def line(self) -> str:
-        return " ".join(filter(None, (self.person.role, self.person.name, f"{_HASHED}{self.digest}", self.made)))
+        return " ".join(filter(None, (self.person.role, self.person.name, f"{_HASHED}{self.digest}", self.created)))
 
 
 def digest_of(token: str) -> str:
@@ -139,12 +139,12 @@ def _entry(words: list[str], where: str) -> TokenEntry:
     role = next((role for role in ROLES if words[0] == role), None)
     if len(words) not in (3, 4) or role is None:
         raise ConfigError("not a token", where=where, fix=f"write {_FORM}, or use `homeostat token create`")
-    person, made = Person(words[1], role), words[3] if len(words) == 4 else ""
+    person, created = Person(words[1], role), words[3] if len(words) == 4 else ""
     if words[2].startswith(_HASHED):
-        return TokenEntry(person, words[2].removeprefix(_HASHED), made)
+        return TokenEntry(person, words[2].removeprefix(_HASHED), created)
     if len(words[2]) < SHORTEST_TOKEN:
         raise ConfigError("the token is too short", where=where, fix=f"use at least {SHORTEST_TOKEN} characters")
-    return TokenEntry(person, digest_of(words[2]), made, plain=True)
+    return TokenEntry(person, digest_of(words[2]), created, plain=True)
 
 
 def create(path: Path, name: str, role: Role) -> str:
@@ -166,7 +166,7 @@ def rotate(path: Path, name: str) -> str:
     with _changing(path) as entries:
         own_entries = _of_name(entries, name, path)
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        fresh = replace(own_entries[-1], digest=digest_of(token), made=_now(), plain=False)
+        fresh = replace(own_entries[-1], digest=digest_of(token), created=_now(), plain=False)
         entries[:] = [entry for entry in entries if entry not in own_entries] + [fresh]
     return token
 

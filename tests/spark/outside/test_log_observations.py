@@ -24,9 +24,9 @@ Observations = dict[tuple[str, int], Observation]
 
 def logged(path: Path) -> Observations:
     observer = LogObserver()
-    made = list(observer.observations(EventLog(path, kinds=OBSERVED_KINDS).new_events()))
+    observations = list(observer.observations(EventLog(path, kinds=OBSERVED_KINDS).new_events()))
     assert observer.damaged_events == 0
-    return {(each.flows[0].query, each.batch): each for each in made}
+    return {(each.flows[0].query, each.batch): each for each in observations}
 
 
 @pytest.fixture(scope="module")
