@@ -93,7 +93,10 @@ def test_a_run_that_only_advises_tells_its_advice(homeostat: Homeostat, scenario
 
 
 @pytest.mark.slow
-def test_an_unhealthy_end_is_exit_code_3(homeostat: Homeostat, scenario: Path) -> None:
+def test_an_unhealthy_end_is_exit_code_3(
+    homeostat: Homeostat, scenario: Path, computed_once: Callable[..., None]
+) -> None:
+    computed_once("homeostat.sim.simulation.simulate")
     result = homeostat("sim", "run", scenario, "--mode", "observe")
     assert result.code == 3
     assert "converged               no" in result.out
@@ -115,7 +118,10 @@ def test_settings_change_the_run(homeostat: Homeostat, scenario: Path) -> None:
 
 
 @pytest.mark.slow
-def test_compare_has_a_line_for_each_policy(homeostat: Homeostat, scenario: Path) -> None:
+def test_compare_has_a_line_for_each_policy(
+    homeostat: Homeostat, scenario: Path, computed_once: Callable[..., None]
+) -> None:
+    computed_once("homeostat.sim.simulation.simulate", lambda scenario, policy, **_: policy.name)
     policies = ["provisioning", "provisioning.paper", "static"]
     options = [word for policy in policies for word in ("--policy", policy)]
     command_result = homeostat("sim", "compare", scenario, *options)

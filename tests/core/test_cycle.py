@@ -57,7 +57,7 @@ def within_bounds(actions: Sequence[Apply], view: View) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACTING)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_no_plan_is_outside_its_bounds_whatever_is_measured(name: str, data: st.DataObject) -> None:
     view = narrow(data.draw(st.sampled_from(SICK)))
@@ -83,7 +83,7 @@ def test_a_component_that_the_engine_did_not_describe_reaches_no_plug_in(name: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACTING)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(observed=garbage(("lines", "split", "count")))
 def test_garbage_alone_neither_stops_the_loop_nor_shrinks_anything(
     name: str, observed: tuple[Observation, ...]
@@ -116,7 +116,7 @@ OF_SOURCES = {"idle": {"arrival_per_s"}, "idle batches": {"arrival_per_s", "pend
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHRINKING)
 @pytest.mark.parametrize("sample", REQUIRED)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_nothing_shrinks_while_a_metric_is_missing(name: str, sample: str, data: st.DataObject) -> None:
     """Lost at least once in every confirm window: some column, some component, some instance, or all of a tick."""

@@ -65,7 +65,7 @@ def test_a_state_of_which_nothing_is_known_is_not_healthy(detector: Detector, co
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.01, 0.4), st.floats(0.0, 0.95), st.sampled_from([1, 20, HOUR, 4 * HOUR]))
 def test_a_healthy_state_with_noise_has_no_symptoms(seed: int, sigma: float, phi: float, count: int) -> None:
     rng = np.random.default_rng(seed)

@@ -291,7 +291,7 @@ def simulated(source: ComponentSpec, count: ComponentSpec, *faults: FaultSpec) -
         name="hot",
         title="",
         engine=MicrobatchSpec(executors=4, slots=2, max_executors=4),
-        duration_s=2700.0,
+        duration_s=1700.0,
         components=(source, count),
         workload=WorkloadSpec(rate_per_s=1800.0, noise=Noise(0.05, 0.5)),
         faults=faults,
@@ -316,23 +316,23 @@ def taken(result: RunResult) -> list[tuple[str, str, bool]]:
 
 @pytest.mark.slow
 def test_an_uneven_source_is_dealt_anew_as_long_as_it_is_uneven() -> None:
-    fault = FaultSpec("hot-key", at_s=300.0, until_s=1500.0, component="lines", share=0.5)
+    fault = FaultSpec("hot-key", at_s=300.0, until_s=900.0, component="lines", share=0.5)
     result = simulated(source(600.0, keyed=True), count(2000.0), fault)
 
     assert taken(result) == [
         ("adjust-skew: spread.lines = 8", "source-skew at lines", False),
         ("gather: spread.lines = 1", "needless-spread at lines", False),
     ]
-    assert result.trajectory[1].time_s > 1500.0
+    assert result.trajectory[1].time_s > 900.0
 
 
 @pytest.mark.slow
 def test_a_hot_key_that_is_another_one_every_three_minutes_is_spread_once_and_gathered_once() -> None:
-    fault = FaultSpec("hot-key", at_s=300.0, until_s=1500.0, component="count", share=0.4)
+    fault = FaultSpec("hot-key", at_s=300.0, until_s=900.0, component="count", share=0.4)
     result = simulated(source(5000.0), count(500.0, turn_s=180.0), fault)
 
     assert taken(result) == [
         ("adjust-skew: spread.count = 8", "data-skew at count", False),
         ("gather: spread.count = 1", "needless-spread at count", False),
     ]
-    assert result.trajectory[1].time_s > 1500.0
+    assert result.trajectory[1].time_s > 900.0

@@ -123,7 +123,7 @@ def simulated(*faults: FaultSpec, spread: bool = True) -> tuple[RunResult, Memor
         name="uneven",
         title="",
         engine=MicrobatchSpec(executors=4, slots=2),
-        duration_s=2400.0,
+        duration_s=1500.0,
         components=(
             ComponentSpec("lines", kind="source", parallelism=8, rate_per_s=5000.0),
             ComponentSpec(
@@ -167,7 +167,13 @@ def test_keys_that_fall_together_are_not_spread_where_they_could_be() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("faults", [(), (FaultSpec("hot-key", at_s=300.0, component="count", share=0.3),)])
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param((), marks=pytest.mark.soak),
+        (FaultSpec("hot-key", at_s=300.0, component="count", share=0.3),),
+    ],
+)
 def test_nothing_else_is_taken_for_an_imbalanced_hash(faults: tuple[FaultSpec, ...]) -> None:
     _, store = simulated(*faults)
 

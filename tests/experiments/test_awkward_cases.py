@@ -62,7 +62,9 @@ def actions(result: RunResult) -> list[str]:
 
 
 def test_what_waits_for_a_stage_at_its_maximum_does_not_grow_without_end() -> None:
-    result, store = run(stage("map", "src", 2, "250/s"), stage("agg", "map", 4, "50/s", "maximum = 12\n"))
+    result, store = run(
+        stage("map", "src", 2, "250/s"), stage("agg", "map", 4, "50/s", "maximum = 12\n"), duration="30 min"
+    )
     assert len(actions(result)) == 1
     assert result.final_parallelism["agg"] == 12
     assert result.final_parallelism["map"] <= 4
@@ -88,15 +90,15 @@ def test_silence_is_reported() -> None:
 
 def test_a_mildly_slow_instance_is_replaced_when_nothing_else_explains_the_pressure() -> None:
     slow = '[[fault]]\nkind = "slow-instance"\ncomponent = "work"\ninstance = 2\nfactor = 1.4\nat = "10 min"\n'
-    result, _ = run(stage("work", "src", 8, "160/s"), slow)
+    result, _ = run(stage("work", "src", 8, "160/s"), slow, duration="40 min")
     assert actions(result)[0] == "replace: replace work-2#0"
     assert not any(action.startswith("scale-up") for action in actions(result))
     assert result.as_json()["converged"]
 
 
 def test_a_backlog_left_by_an_outage_is_worked_off() -> None:
-    hung = '[[fault]]\nkind = "stuck-sink"\nat = "10 min"\nuntil = "30 min"\n'
-    result, _ = run(stage("work", "src", 6, "200/s"), hung, duration="80 min")
+    hung = '[[fault]]\nkind = "stuck-sink"\nat = "5 min"\nuntil = "15 min"\n'
+    result, _ = run(stage("work", "src", 6, "200/s"), hung, duration="45 min")
     assert any(action.startswith("scale-up") for action in actions(result))
     assert result.as_json()["converged"]
 
@@ -114,8 +116,8 @@ def test_peaks_that_keep_coming_back_make_it_shrink_less_readily() -> None:
 
 def test_a_gap_in_half_of_the_metrics_does_not_condemn_a_right_action() -> None:
     gap = '[[fault]]\nkind = "metric-gap"\nshare = 0.5\n'
-    steps = 'kind = "steps"\nsteps = [{ at = "0 s", rate = "1 k/s" }, { at = "20 min", rate = "2 k/s" }]'
-    result, _ = run(stage("work", "src", 8, "160/s"), gap, workload=steps)
+    steps = 'kind = "steps"\nsteps = [{ at = "0 s", rate = "1 k/s" }, { at = "10 min", rate = "2 k/s" }]'
+    result, _ = run(stage("work", "src", 8, "160/s"), gap, workload=steps, duration="30 min")
     assert not any(action.startswith("revert") for action in actions(result))
     assert result.as_json()["converged"]
 

@@ -221,7 +221,7 @@ def test_e7_herons_sum_and_clamp_over_provisions() -> None:
 
 
 def test_e7_the_default_flavour_is_at_the_known_minimum_in_fewer_steps_than_the_paper() -> None:
-    result, _ = run("E7")
+    result, _ = run("E7", hours=0.5)
     assert path(result, "flatmap", "count") == [(10, 20)]
     assert result.as_json()["time_to_healthy_s"] <= 60.0
     assert result.as_json()["needless_actions"] == 0

@@ -17,7 +17,7 @@ from homeostat.sim.scenario.spec import (
 )
 from homeostat.sim.simulation import RunResult, simulate
 
-GAP_S = 700.0
+GAP_S = 500.0
 
 
 def idle(engine: str, *faults: FaultSpec, duration_s: float = 2 * GAP_S) -> Scenario:

@@ -55,9 +55,9 @@ def test_the_first_day_does_not_count() -> None:
 
 @pytest.mark.slow
 def test_a_short_life_through_the_real_store_and_the_real_service() -> None:
-    result = measure(days=0.5, queries=2, batch_s=300.0, warm_up_s=3_600.0, tell=lambda line: None)
+    result = measure(days=0.5, queries=2, batch_s=600.0, warm_up_s=1_800.0, tell=lambda line: None)
     assert [each["day"] for each in result["samples"]] == [0.25, 0.5]
-    assert result["batches"] == 2 * (144 + 90)
+    assert result["batches"] == 2 * (72 + 45)
     last = result["samples"][-1]
     assert last["store_mb"] > 0
     assert last["blocks"] > 0
