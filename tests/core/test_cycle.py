@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from homeostat.core.configuration import Capabilities, KnobSpec
@@ -20,6 +20,7 @@ from homeostat.core.view import View
 from homeostat.policies import registry
 from homeostat.testing import play, sample_views, view_of
 from homeostat.testing.strategies import damaged_observations, garbage
+from support.examples import tenth_of_examples
 
 ACTING = ("provisioning", "provisioning.paper", "throughput", "throughput.paper")
 SHRINKING = ("provisioning", "provisioning.paper")
@@ -57,7 +58,7 @@ def within_bounds(actions: Sequence[Apply], view: View) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACTING)
-@settings(max_examples=6)
+@tenth_of_examples()
 @given(data=st.data())
 def test_no_plan_is_outside_its_bounds_whatever_is_measured(name: str, data: st.DataObject) -> None:
     view = narrow(data.draw(st.sampled_from(SICK)))
@@ -83,7 +84,7 @@ def test_a_component_that_the_engine_did_not_describe_reaches_no_plug_in(name: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACTING)
-@settings(max_examples=10)
+@tenth_of_examples()
 @given(observed=garbage(("lines", "split", "count")))
 def test_garbage_alone_neither_stops_the_loop_nor_shrinks_anything(
     name: str, observed: tuple[Observation, ...]
@@ -116,7 +117,7 @@ OF_SOURCES = {"idle": {"arrival_per_s"}, "idle batches": {"arrival_per_s", "pend
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHRINKING)
 @pytest.mark.parametrize("sample", REQUIRED)
-@settings(max_examples=6)
+@tenth_of_examples()
 @given(data=st.data())
 def test_nothing_shrinks_while_a_metric_is_missing(name: str, sample: str, data: st.DataObject) -> None:
     """Lost at least once in every confirm window: some column, some component, some instance, or all of a tick."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from homeostat.core.observation import NAN, Array, Observation, StateLimits, StateSample
@@ -31,6 +31,7 @@ from homeostat.detectors.state_health import (
     StateMemoryDetector,
 )
 from homeostat.testing import check_detector
+from support.examples import tenth_of_examples
 from support.state_batches import HEALTHY, HOUR, LIMITS, MIB, SPAN_S, batches, symptoms_of
 
 DETECTORS: tuple[Detector, ...] = (
@@ -65,7 +66,7 @@ def test_a_state_of_which_nothing_is_known_is_not_healthy(detector: Detector, co
 
 
 @pytest.mark.slow
-@settings(max_examples=6, deadline=None)
+@tenth_of_examples()
 @given(st.integers(0, 10_000), st.floats(0.01, 0.4), st.floats(0.0, 0.95), st.sampled_from([1, 20, HOUR, 4 * HOUR]))
 def test_a_healthy_state_with_noise_has_no_symptoms(seed: int, sigma: float, phi: float, count: int) -> None:
     rng = np.random.default_rng(seed)
