@@ -48,7 +48,6 @@ class ManagedRun:
     batches: list[Observation] = field(default_factory=list)
     cycles: list[tuple[Diagnosis, ...]] = field(default_factory=list)
     scalings: list[str] = field(default_factory=list)
-    actions: list[str] = field(default_factory=list)
     alerts: dict[str, str] = field(default_factory=dict)
 
     def note(self, trace: Trace, state: State) -> None:
@@ -57,7 +56,6 @@ class ManagedRun:
         self.batches += [each for each in state.window if each.at_s > last]
         self.cycles.append(trace.diagnoses)
         self.scalings += [f"{each.kind} for {each.cause}" for each in trace.proposals if _scales(each)]
-        self.actions += [record.text for record in trace.records if record.kind == "action"]
         for record, alert in with_content(trace.records, AlertContent):
             self.alerts.setdefault(alert.cause, record.text)
 
@@ -78,7 +76,10 @@ def run_managed(
     until: Callable[[str, ManagedRun], bool],
     trigger_s: float = 1.0,
 ) -> dict[str, ManagedRun]:
-    """Run the queries beside each other, each until the condition holds for it. Afterwards all have stopped."""
+    """Run the queries beside each other, each until the condition holds for it. Afterwards all have stopped.
+
+    On a busy machine an executor can really be slow, and is replaced. There are as many as before.
+    """
     runs = {name: ManagedRun() for name in builds}
     with ExitStack() as stack:
         queries = {name: _start(spark, directory, name, build, trigger_s, stack) for name, build in builds.items()}
@@ -92,7 +93,6 @@ def run_managed(
         loop.start()
         _wait(queries, lambda name: until(name, runs[name]), lambda: _summary(runs))
         assert not complaints
-        assert not application.steers, {name: run.actions for name, run in runs.items()}
     return runs
 
 
