@@ -16,6 +16,7 @@ help: ## list the commands
 
 setup: $(STAMP) $(JAVA_STAMP) ## virtual environment in .venv with the homeostat command and locked dependencies; a Java
 
+# Modules are compiled when they are first imported: most of those in the libraries never are.
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Homeostat needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Use: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }

@@ -9,7 +9,7 @@ import pytest
 from support.reference_runs import differences, reference_lines, trajectory
 
 # `make test` compares our policy on the short scenarios, `make check` two of them; `make soak` compares all runs.
-SHORT = ("E7", "E8", "demo")
+SHORT = ("E3", "E7", "E8", "E9", "demo")
 QUICK = [("E3", "provisioning.paper", 1), ("E7", "provisioning", 1)]
 
 
