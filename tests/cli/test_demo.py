@@ -131,7 +131,7 @@ def test_a_demonstration_that_starts_or_runs_is_left_alone(homeostat: Homeostat,
     assert kept.read_text() == "of the other"
 
 
-@pytest.mark.spark
+@pytest.mark.local_spark
 @pytest.mark.soak
 def test_the_state_that_it_leaves_is_looked_into_and_moved_as_the_readme_says(
     homeostat: Homeostat, tmp_path: Path

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ class Deployment:
         }
 
     def start(self) -> None:
-        with self.output.open("ab") as output:
+        with self.output.open("ab") as output, _signals_held_back():
             self._process = subprocess.Popen(
                 self.command(),
                 cwd=self.home,
@@ -230,6 +230,23 @@ class Deployment:
         with self.output.open(errors="replace") as lines:
             telling = (line.strip() for line in lines if line[0] not in " \n-")
             return list(deque(telling, maxlen=TAIL_LINES))
+
+
+@contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """Handle an interrupt only afterwards: in the middle of a start it would leave a process that nobody stops."""
+    arrived: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda number, _: arrived.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for name, handler in handlers.items():
+            signal.signal(name, handler)
+        for number in arrived:
+            signal.raise_signal(number)
 
 
 def _free_port() -> int:

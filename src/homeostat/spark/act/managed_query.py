@@ -136,7 +136,7 @@ class ManagedQuery:
         """Stop for good, at the end of the application."""
         with self._lock:
             self._should_run = False
-            self._launcher.stop(self.query)
+            self._launcher.stop(self.query, for_good=True)
             self._hold.release()
 
     def restart(self, values: Values, deadline: Deadline) -> str:

@@ -36,6 +36,8 @@ _ASYNC_OPTIONS = {ASYNC_OPTION: "true", "asyncProgressTrackingCheckpointInterval
 _POOL = "spark.scheduler.pool"
 # How long Spark waits for a batch to notice that its query stops. Without a limit, a hanging sink blocks forever.
 STOP_S = 30.0
+# The same at the end of the application. A person waits for it, and the end of the session stops what still runs.
+LAST_STOP_S = 5.0
 # All queries share the session's settings. A query copies them when it starts.
 _session_settings = RLock()
 
@@ -86,11 +88,12 @@ class QueryLauncher:
         once = {**values, Knob(CHANGELOG_CHECKPOINTING, self._query): 0, Knob(ASYNC_PROGRESS, self._query): 0}
         return self.start(self.writer(once).trigger(once=True), once)
 
-    def stop(self, query: StreamingQuery | None) -> None:
+    def stop(self, query: StreamingQuery | None, *, for_good: bool = False) -> None:
         if query is None:
             return
+        limit_s = LAST_STOP_S if for_good else STOP_S
         try:
-            with _settings(self._spark, {_STOP_TIMEOUT: f"{STOP_S:g}s"}):
+            with _settings(self._spark, {_STOP_TIMEOUT: f"{limit_s:g}s"}):
                 query.stop()
         except Exception as error:
             raise QueryError(f"the query did not stop: {first_line(error)}") from error
