@@ -51,9 +51,8 @@ def check(episode: Episode) -> None:
     outcomes = [content for _, content in with_content(episode.records, OutcomeContent)]
     judged = Counter(outcome.action for outcome in outcomes)
     assert all(times == 1 for times in judged.values()), f"{where}: judged twice: {judged}"
-    verdicts = {outcome.action: outcome.verdict for outcome in outcomes}
     for record in reverts(episode):
-        assert blamed(record, by_id, verdicts), f"{where}: {record.id} takes back what did no harm"
+        assert blamed(record, by_id), f"{where}: {record.id} takes back what did no harm"
 
 
 def reverts(episode: Episode) -> list[Record]:
@@ -61,11 +60,13 @@ def reverts(episode: Episode) -> list[Record]:
     return [record for record, action in actions if action.action_kind == REVERT]
 
 
-def blamed(record: Record, by_id: dict[str, Record], verdicts: dict[str, str]) -> bool:
-    """Whether an outcome or an order of a person stands behind a revert."""
+def blamed(record: Record, by_id: dict[str, Record]) -> bool:
+    """Whether a bad outcome stands behind a revert, of the action or of one part of a plan, or an order of a person."""
     sources = [by_id[id] for id in record.because if id in by_id]
     outcomes = [content for _, content in with_content(sources, OutcomeContent)]
-    return any(verdicts[outcome.action] in TAKEN_BACK for outcome in outcomes) or not outcomes
+    verdicts = {outcome.verdict for outcome in outcomes}
+    verdicts |= {part.verdict for outcome in outcomes for part in outcome.parts}
+    return bool(verdicts.intersection(TAKEN_BACK)) or not outcomes
 
 
 @pytest.mark.parametrize("seed", range(12))
