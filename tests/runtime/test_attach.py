@@ -29,7 +29,7 @@ ConnectSession.__module__ = "pyspark.sql.connect.session"
 
 def test_through_connect_it_says_why_it_stays_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     attached = Attachment(cast("SparkSession", ConnectSession()), load(None), None, tmp_path / "kept", {})
-    attached.start()
+    attached.begin()
     assert "a Spark Connect session" in capsys.readouterr().err
     assert not any(finding["can"] for finding in read_json(tmp_path / "kept" / CAPABILITIES))
     attached.stop()

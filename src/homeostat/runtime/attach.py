@@ -1,17 +1,18 @@
 """`hs.attach(spark, objective=…)`: one line that adds Homeostat to an existing application.
 
-Homeostat never restarts the queries of an attached application.
+Homeostat never restarts the queries of an attached application, except those that the application hands over.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from homeostat import settings_file
 from homeostat.api_objectives import ObjectiveArgument, combine
@@ -27,17 +28,22 @@ from homeostat.runtime.loop_thread import Loop, LoopKeeper
 from homeostat.runtime.messages import say
 from homeostat.runtime.query_manager import manager_maker, objective_of, policy_of, uneven_partitions
 from homeostat.spark.act.capabilities import judge, look_around
+from homeostat.spark.act.managed_query import Bounds
 from homeostat.spark.application import Application
-from homeostat.spark.application_query import Bounds
+from homeostat.spark.application_query import ApplicationQuery
+from homeostat.spark.handover import Handover
+from homeostat.spark.lasting_query import LastingQuery
 from homeostat.strict import units
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from homeostat.core.loop_state import Mode
 
 T = TypeVar("T")
+NO_QUERIES: Mapping[str, Callable[..., Any]] = MappingProxyType({})
 LOOK_AGAIN_S = 1.0
 STOP_LIMIT_S = 30.0
 
@@ -63,9 +69,12 @@ class Attachment:
         self._hold = ApplicationHold(directory, config.store, pause=self._stopping.wait)
         self._application: Application | None = None
         self._keeper: LoopKeeper | None = None
+        self.queries: dict[str, StreamingQuery | LastingQuery] = {}
+        self._handed: dict[str, ApplicationQuery] = {}
+        self._handing = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="homeostat attached", daemon=True)
 
-    def start(self) -> None:
+    def begin(self) -> None:
         surroundings = look_around(self._spark)
         try:
             if surroundings.connect:
@@ -84,6 +93,27 @@ class Attachment:
             say(f"Homeostat does not manage this application: {error}")
         else:
             self._thread.start()
+
+    def start(self, writer: DataStreamWriter, name: str = "") -> StreamingQuery | LastingQuery:
+        """Use this instead of `writer.start()`. Homeostat can then restart the query, for example with other state
+        partitions. Without a name, the query is called as in `queryName`."""
+        return self._hand_over(Handover.of_writer(self._spark, writer, name))
+
+    def hand_over(self, queries: Mapping[str, Callable[..., Any]]) -> None:
+        self.queries = {name: self._hand_over(Handover(self._spark, name, build)) for name, build in queries.items()}
+
+    def _hand_over(self, handover: Handover) -> StreamingQuery | LastingQuery:
+        """Start the query, in any case. If Homeostat does not manage the application, Spark does it all."""
+        refusal = handover.refusal
+        if refusal:
+            say(f"query {handover.name} is never restarted, because {refusal}")
+        if refusal or not self._thread.is_alive():
+            query: StreamingQuery = handover.start_plainly()
+            return query
+        with self._handing:  # the other thread would take it for a query that the application started itself
+            handed = handover.start(self._directory, self._objective, self.bounds)
+            self._handed[handover.name] = handed
+        return LastingQuery(handed.handed)
 
     def stop(self) -> None:
         """Stop managing the application. Its queries and executors stay as they are."""
@@ -107,20 +137,20 @@ class Attachment:
         return self._application is not None and self._application.steers
 
     def _watch(self) -> None:
-        watched_runs: frozenset[str] = frozenset()
+        watched: tuple[frozenset[str], ...] = ()
         last_complaint = ""
         while not self._stopping.is_set() and not self._hold.lost:
             try:
                 self._hold_log()
-                queries = [query for query in self._spark.streams.active if query.isActive]
-                active_runs = frozenset(str(query.runId) for query in queries)
-                if active_runs != watched_runs:
+                queries, handed = self._present()
+                present = frozenset(str(query.runId) for query in queries), frozenset(each.name for each in handed)
+                if present != watched:
                     self._let_go()
-                    if queries:
-                        self._take_up(queries)
+                    if queries or handed:
+                        self._take_up(queries, handed)
                     else:
                         announce_driver(self._directory, self._spark, self._config, self._hold.identity, {})
-                    watched_runs = active_runs
+                    watched = present
                 if self._keeper is not None:
                     self._keeper.check()
             except (LeaseTakenError, ConfigError, NewerLogError, NoLogError) as error:
@@ -136,15 +166,24 @@ class Attachment:
         if self._hold.lost:
             say(f"{TAKEN_OVER}; the queries keep running without it")
         self._let_go()
+        for query in self._handed.values():
+            query.handed.let_go()
         withdraw(self._directory)
         self._release()
+
+    def _present(self) -> tuple[list[StreamingQuery], list[ApplicationQuery]]:
+        """The queries that the application runs itself, and those that it has handed over."""
+        with self._handing:
+            self._handed = {name: each for name, each in self._handed.items() if not each.handed.is_over}
+            active = [query for query in self._spark.streams.active if query.isActive]
+            return [each for each in active if each.name not in self._handed], list(self._handed.values())
 
     def _hold_log(self) -> None:
         """Runs in this thread, because it may wait for another manager that does not respond."""
         if not self._hold.holds_log:
             self._hold.take_log()
 
-    def _take_up(self, queries: Sequence[StreamingQuery]) -> None:
+    def _take_up(self, queries: Sequence[StreamingQuery], handed: Sequence[ApplicationQuery]) -> None:
         application = Application.around(
             self._spark,
             queries,
@@ -153,6 +192,7 @@ class Attachment:
             uneven_partitions(self._config),
             self._hold.name,
             self.bounds,
+            handed,
         )
         self._application = application
         application.sensors.sources.publish_as(self._config.kafka.publish_group)
@@ -182,20 +222,26 @@ def attach(
     directory: str | Path | None = None,
     rows_per_trigger: tuple[int, int] | None = None,
     trigger: tuple[float | str, float | str] | None = None,
+    queries: Mapping[str, Callable[..., Any]] = NO_QUERIES,
 ) -> Attachment:
     """Manage the streaming queries of this session, including queries that start later.
 
-    Homeostat only takes actions that need no restart, and only in a mode that acts (`earn` or `regulate`). It changes
-    the rows per trigger and the trigger interval only within the bounds that you give as a pair (minimum, maximum):
-    `rows_per_trigger=(1_000, 50_000)`, `trigger=(1, "20 s")`. Without bounds, it does not change them. Settings come
-    from `config`, or from homeostat.toml in the working directory. The call returns at once; call `stop()` on the
-    result to end it.
+    Homeostat acts only in a mode that acts (`earn` or `regulate`). It changes the rows per trigger and the trigger
+    interval only within the bounds that you give as a pair (minimum, maximum): `rows_per_trigger=(1_000, 50_000)`,
+    `trigger=(1, "20 s")`. Without bounds, it does not change them. It restarts only the queries that you hand over:
+    `queries={"words": build}` starts the query `words`, where `build(spark)` returns its writer without starting it.
+    Settings come from `config`, or from homeostat.toml in the working directory. Call `stop()` on the result to end it.
     """
     settings = settings_file.load(config, flags={"mode": mode})
     policy_of(settings, objective_of(settings, combine(objective)))
     home = Path(directory) if directory is not None else HOME / _file_name(str(spark.conf.get("spark.app.name")))
     attachment = Attachment(spark, settings, objective, home.resolve(), _bounds(rows_per_trigger, trigger))
-    attachment.start()
+    attachment.begin()
+    try:
+        attachment.hand_over(queries)
+    except BaseException:
+        attachment.stop()
+        raise
     return attachment
 
 

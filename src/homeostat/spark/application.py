@@ -24,8 +24,8 @@ from homeostat.spark.act.evidence import Witness
 from homeostat.spark.act.executor_shares import ExecutorShares
 from homeostat.spark.act.executors import Executors, at_once
 from homeostat.spark.act.locality import Locality, ran_slowest_stage
-from homeostat.spark.act.managed_query import ManagedQuery
-from homeostat.spark.application_query import ApplicationQuery, Bounds, attached_pipeline
+from homeostat.spark.act.managed_query import Bounds, ManagedQuery
+from homeostat.spark.application_query import ApplicationQuery, attached_pipeline
 from homeostat.spark.clocks import STEADY
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
@@ -102,15 +102,18 @@ class Application:
         uneven: UnevenPartitions = UNEVEN,
         name: str = "",
         bounds: Bounds = MappingProxyType({}),
+        handed: Sequence[ApplicationQuery] = (),
     ) -> Application:
-        """Attach to running queries. They are never restarted, and Spark decides about executors until a command.
+        """Attach to running queries. They are never restarted, except those that were `handed` over. Spark decides
+        about executors until a command.
 
         `bounds` are the least and most rows per trigger and trigger interval that the user allows.
         """
         pipelines = [attached_pipeline(query, objective=objective) for query in queries]
-        application = cls(pipelines, directory, uneven=uneven, name=name)
+        application = cls([*pipelines, *(each.pipeline for each in handed)], directory, uneven=uneven, name=name)
         for pipeline, query in zip(pipelines, queries, strict=True):
             application._queries[pipeline.name].attach(spark, query, bounds)
+        application._queries |= {each.name: each for each in handed}
         application.open(spark)
         application._share_out()
         return application
@@ -157,8 +160,11 @@ class Application:
         )
 
     def start(self, cancelled: threading.Event | None = None) -> None:
-        """Start all queries. Return when each has finished a batch or has nothing to do, or when `cancelled` is set."""
-        if self._executors is not None and any(query.restartable for query in self.queries.values()):
+        """Start all queries, except those of an attached application.
+
+        Return when each has finished a batch or has nothing to do, or when `cancelled` is set.
+        """
+        if self._executors is not None and any(not query.attached for query in self.queries.values()):
             self._executors.take_over(self.wanted_executors)
             if len(self._executors.alive()) > self.wanted_executors:
                 self._executors.shrink(self.wanted_executors, at_once, Deadline.after(START_LIMIT_S))
@@ -170,12 +176,12 @@ class Application:
 
     def stop(self, *, session: bool = True) -> None:
         """Cancel the current batch; Spark repeats it on the next start. `session` stops the session as well."""
-        restartable = [query.stop for query in self.queries.values() if query.restartable]
+        ours = [query.stop for query in self.queries.values() if not query.attached]
         for stop in (
             self._actuator.stop,
             self.sensors.stop,
             self.status.close,
-            *restartable,
+            *ours,
             *([self.spark.stop] if session else []),
         ):
             with suppress(Exception):  # the others must stop all the same
@@ -253,8 +259,8 @@ class Application:
                     savepoints = self._savepoints.look(checkpoint_locations(self).get(name, ""))
                     observation = replace(observation, disks=self.disks.look(), savepoints=savepoints)
                     self._queries[name].put(Observed(self._shares.observation(name, observation)))
-                    if self._queries[name].learn_limit():
-                        self._on_change("its limit is known in rows")
+                    if self._queries[name].learn():
+                        self._on_change("a batch has shown more of its settings")
             case UnderWay(run):
                 for query in self._queries.values():
                     if query.is_run(run):
@@ -313,7 +319,7 @@ def waiting_queries(application: Application) -> dict[str, str]:
 
 
 def checkpoint_locations(application: Application) -> dict[str, str]:
-    """The checkpoint of each query, except those of attached queries, which are not known."""
+    """The checkpoint of each query that can be restarted; of others it is not known."""
     return {name: each.checkpoint.location for name, each in application.queries.items() if each.restartable}
 
 

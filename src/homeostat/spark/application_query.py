@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,8 @@ from homeostat.core.events import Event
 from homeostat.core.observation import Balance
 from homeostat.spark.act.admission import default_rows, report_bound, written_values
 from homeostat.spark.act.deadline import Deadline
-from homeostat.spark.act.managed_query import ManagedQuery
+from homeostat.spark.act.handed_query import HandedQuery
+from homeostat.spark.act.managed_query import Bounds, ManagedQuery
 from homeostat.spark.act.switches import switch_values
 from homeostat.spark.pipeline import (
     DEFAULT_TRIGGER_S,
@@ -49,10 +50,6 @@ if TYPE_CHECKING:
 DEFAULT_STATE_PARTITIONS = 8
 
 
-# The least and the most value, by kind of knob.
-Bounds = Mapping[str, tuple[Value, Value]]
-
-
 class ApplicationQuery:
     """`values` are the knobs of an earlier run of the application; they replace the pipeline's own."""
 
@@ -61,6 +58,7 @@ class ApplicationQuery:
         self.engine: QueryEngine | None = None
         self._directory, self._earlier_values = directory, dict(values)
         self._managed: ManagedQuery | None = None
+        self._state_is_known = True
         self._context: Context | None = None
         self._handle: QueryHandle | None = None
         self._written_trigger_s: float | None = None
@@ -75,6 +73,11 @@ class ApplicationQuery:
         return self._managed
 
     @property
+    def handed(self) -> HandedQuery:
+        assert isinstance(self._managed, HandedQuery), "only a query that was handed over"
+        return self._managed
+
+    @property
     def control(self) -> Path:
         """The file through which the number of rows per batch changes while the query runs."""
         return self._directory / "control" / f"{self.name}.json"
@@ -83,24 +86,53 @@ class ApplicationQuery:
         """Use a query that the application started itself. It is never restarted, and only knobs with bounds can
         change.
         """
-        managed = ManagedQuery.attach(spark, query, self.name)
+        self._look_at(ManagedQuery.attach(spark, query, self.name, bounds), query)
+
+    def take_over(self, spark: SparkSession, build: Callable[[], Any], location: str, bounds: Bounds) -> None:
+        """Start a query of an attached application, without waiting for its first batch. `build` makes its writer for
+        every start.
+        """
+        handed = HandedQuery(spark, self.name, lambda values: build(), location, {}, bounds)
+        handed.begin()
+        assert handed.query is not None
+        self._state_is_known = False
+        self._look_at(handed, handed.query)
+
+    def _look_at(self, managed: ManagedQuery, query: StreamingQuery) -> None:
+        """Find out the values that the application chose."""
         trigger_s = managed.live.interval_s
         trigger_s = running_trigger_s(query) if math.isnan(trigger_s) else trigger_s
-        managed.values = {} if math.isnan(trigger_s) else {Knob(TRIGGER_S, self.name): trigger_s}
+        if not math.isnan(trigger_s):
+            managed.values = {**managed.values, Knob(TRIGGER_S, self.name): trigger_s}
         report_bound(managed)
-        managed.bounds = bounds
-        if ROWS_PER_TRIGGER in bounds:
+        if ROWS_PER_TRIGGER in managed.bounds:
             managed.set_by_application = frozenset()
         self._managed = managed
-        self.learn_limit()
+        self.learn()
 
-    def learn_limit(self) -> bool:
-        """Find out the limit of an attached query in rows, if Homeostat may change it. A limit on files is known in
-        rows only after a batch. Return whether the limit is known."""
+    def learn(self) -> bool:
+        """Find out what an attached query shows only after a batch. Return whether there is news."""
+        return any([self._learn_limit(), self._learn_state()])
+
+    def _learn_limit(self) -> bool:
+        """The limit in rows, if Homeostat may change it: a limit on files is known in rows only after a batch."""
         knob, managed = Knob(ROWS_PER_TRIGGER, self.name), self.managed
         if ROWS_PER_TRIGGER not in managed.bounds or knob in managed.values or (rows := managed.live.rows) is None:
             return False
         managed.values = {**managed.values, knob: rows}
+        return True
+
+    def _learn_state(self) -> bool:
+        """Whether a query that was handed over has state, and the settings that only a restart can change."""
+        if self._state_is_known or self.managed.batches() < 0:
+            return False
+        self._state_is_known, handed = True, self.handed
+        switches = switch_values(handed.spark, handed.query, self.name)
+        partitions = handed.checkpoint.state_partitions() if handed.stateful else None
+        state = {} if partitions is None else {Knob(STATE_PARTITIONS, self.name): partitions}
+        useless = _useless_with_state(handed.stateful)
+        values = {**switches, **state, **handed.values}
+        handed.values = {knob: value for knob, value in values.items() if knob.kind not in useless}
         return True
 
     def open(self, spark: SparkSession) -> None:
@@ -119,7 +151,7 @@ class ApplicationQuery:
     def start(self, deadline: Deadline) -> None:
         """Start it, and find out which knobs it really has. Does nothing if it is attached."""
         query = self.managed
-        if not query.restartable:
+        if query.attached:
             return
         query.start(deadline)
         assert self._context is not None
@@ -183,14 +215,21 @@ class ApplicationQuery:
             useless.add(ROWS_PER_TRIGGER)
         if not any(source_format.partitions_option for source_format in formats):
             useless.add(SOURCE_PARTITIONS)
-        keeps_state = self.managed.checkpoint.has_state()
-        useless |= {ASYNC_PROGRESS} if keeps_state else {STATE_PARTITIONS, CHANGELOG_CHECKPOINTING}
+        useless |= _useless_with_state(self.managed.checkpoint.has_state())
         return {knob: value for knob, value in values.items() if knob.kind not in useless}
+
+
+def _useless_with_state(keeps_state: bool) -> set[str]:
+    return {ASYNC_PROGRESS} if keeps_state else {STATE_PARTITIONS, CHANGELOG_CHECKPOINTING}
 
 
 def attached_pipeline(query: StreamingQuery, **fields: Any) -> Pipeline:
     """A pipeline that represents a running query, and cannot be built."""
-    return Pipeline(query.name or str(query.id)[:8], _cannot_build, **fields)
+    return represented(query.name or str(query.id)[:8], **fields)
+
+
+def represented(name: str, **fields: Any) -> Pipeline:
+    return Pipeline(name, _cannot_build, **fields)
 
 
 def first_values(pipeline: Pipeline) -> dict[Knob, Value]:

@@ -35,7 +35,7 @@ DEFAULT_PARALLELISM = 4  # a choice: keeps a few executors busy, and costs littl
 DEFAULT_TRIGGER_S = 10.0  # a choice: results come soon, and overhead is a small part of a batch
 START_KNOBS = ("executors", "state_partitions", "source_partitions", "rows_per_trigger")
 _NAME = re.compile(r"\w[\w .-]*")  # also the name of a directory
-_CHECKPOINT = "checkpointLocation"
+_CHECKPOINT, _QUERY_NAME = "checkpointLocation", "queryName"
 _ENDING = {"AvailableNowTrigger": "availableNow", "OneTimeTrigger": "once"}
 _T = TypeVar("_T")
 
@@ -164,7 +164,7 @@ def pipeline(
 
     def decorate(build: Builder) -> Pipeline:
         query_name = name or build.__name__
-        if not _NAME.fullmatch(query_name):
+        if not valid_name(query_name):
             raise ConfigError(
                 f"{query_name!r} is not a valid name for a query",
                 where="pipeline",
@@ -173,6 +173,10 @@ def pipeline(
         return Pipeline(query_name, build, combine(objective), trigger_s, dict(start), longest_s)
 
     return decorate
+
+
+def valid_name(query: str) -> bool:
+    return _NAME.fullmatch(query) is not None
 
 
 def _seconds(trigger: float | str | None) -> float | None:
@@ -216,18 +220,32 @@ def _place(pipeline: Pipeline, error: Exception) -> str:
 
 def require_manageable(writer: Any, checkpoint: str) -> None:
     """Reject a writer with options that Homeostat would silently override."""
-    trigger = _of_writer(writer, lambda get: str(get("trigger").toString()), "")
-    if trigger in _ENDING:
+    if ending := ending_trigger(writer):
         raise ConfigError(
-            f"the trigger {_ENDING[trigger]} ends the query, and Homeostat would restart it forever",
+            f"the trigger {ending} ends the query, and Homeostat would restart it forever",
             fix="remove .trigger(…), or use processingTime",
         )
-    own = _of_writer(writer, lambda get: str(get("extraOptions").apply(_CHECKPOINT)), checkpoint)
-    if own != checkpoint:
+    own = written_checkpoint(writer)
+    if own not in ("", checkpoint):
         raise ConfigError(
             f"the function sets {_CHECKPOINT} to {own}, but Homeostat keeps the checkpoint in {checkpoint}",
             fix="remove the option; to continue from your checkpoint, copy it there first",
         )
+
+
+def ending_trigger(writer: Any) -> str:
+    """The trigger that ends the query of this writer by itself; empty if it has another one."""
+    return _ENDING.get(_of_writer(writer, lambda get: str(get("trigger").toString()), ""), "")
+
+
+def written_checkpoint(writer: Any) -> str:
+    """Where the application keeps the checkpoint of a writer; empty if it does not say, or if it cannot be read."""
+    return _of_writer(writer, lambda get: str(get("extraOptions").apply(_CHECKPOINT)), "")
+
+
+def written_name(writer: Any) -> str:
+    """The name that the application gives to the query of a writer; empty without one."""
+    return _of_writer(writer, lambda get: str(get("extraOptions").apply(_QUERY_NAME)), "")
 
 
 def written_trigger_s(writer: Any) -> float:

@@ -232,16 +232,18 @@ def _query(
     for knob in query.set_by_application:
         words = f"{query.values[knob]:,}, set by the application; Homeostat does not change it"
         yield Finding(f"{query.name}: {_WORDS[knob.kind]}", False, words)
-    if not query.restartable:
+    if query.attached:
         yield from _within_bounds(query, knobs)
+    if not query.restartable:
         yield Finding(f"{query.name}: changes that need a restart", False, "attached queries cannot be restarted")
         return
     state = _rescale(here, query)
     yield _tried(state, Knob(STATE_PARTITIONS, query.name), evidence)
     if state.can:
         knobs[Knob(STATE_PARTITIONS, query.name)] = KnobSpec(1, 1000, live=False, apply_s=query.rescale_s)
+    settled = {knob.kind for knob in query.set_by_application} | (set(LIVE_KINDS) if query.attached else set())
     for kind, words in _WORDS.items():
-        if kind in {knob.kind for knob in query.set_by_application}:
+        if kind in settled:
             continue
         if kind in SWITCHES and (reason := _switch_refusal(here, query, kind)):
             yield Finding(f"{query.name}: {words}", False, reason)
@@ -260,7 +262,7 @@ def _query(
 
 
 def _within_bounds(query: ManagedQuery, knobs: dict[Knob, KnobSpec]) -> Iterator[Finding]:
-    """What the user allows for an attached query. The present value is allowed in any case."""
+    """What the user allows in an attached application. The present value is allowed in any case."""
     for kind, (low, high) in query.bounds.items():
         knob = Knob(kind, query.name)
         if reason := query.live.refusal(kind):

@@ -31,7 +31,7 @@ class LiveKnobs:
     def __init__(self, spark: SparkSession, run: QueryRun, *, shared: bool) -> None:
         self._spark, self._run, self._shared = spark, run, shared
         self._without_effect: dict[str, str] = {}
-        self._known_run = ""
+        self._known_run, self._renewed_run = "", ""
         self._limits: LiveLimits | None = None
         self._trigger: LiveTrigger | None = None
         self._full_batch = math.nan
@@ -61,6 +61,15 @@ class LiveKnobs:
     @property
     def interval_s(self) -> float:
         return self._trigger.interval_s if self._look() and self._trigger is not None else math.nan
+
+    def renew_limit(self, rows: int) -> None:
+        """Let a new run have this many rows in a batch, once it shows its sources. Does nothing for a known run."""
+        if self.refusal(ROWS_PER_TRIGGER) or self._renewed_run == self._known_run:
+            return
+        assert self._limits is not None
+        if self.rows != rows:
+            self._limits.change(rows, self._full_batch)
+        self._renewed_run = self._known_run
 
     def change(self, values: Mapping[str, Value], before: Mapping[str, Value], deadline: Deadline) -> str:
         """Change the values of these kinds of knobs, and wait until batches show it. If they do not, take it back.

@@ -37,11 +37,15 @@ _SHARE_TO_SEE = 0.6
 _RETURN_S = 120.0
 
 
+# The least and the most value, by kind of knob.
+Bounds = Mapping[str, tuple[Value, Value]]
+
+
 class ManagedQuery:
     """One query and the values of its knobs.
 
-    `build` makes the writer for given values; None for an attached query, of which only the live knobs can change, and
-    these only within `bounds`.
+    `build` makes the writer for given values; None for a query that the application started itself, of which only the
+    live knobs can change. In an `attached` application, these change only within `bounds`.
     """
 
     def __init__(
@@ -51,18 +55,20 @@ class ManagedQuery:
         build: Build | None,
         checkpoint: str | Path,
         values: Values,
+        bounds: Bounds | None = None,
     ) -> None:
         self.name = name
         self.values: Values = dict(values)
         self.set_by_application: frozenset[Knob] = frozenset()  # shown, never changed
-        self.bounds: Mapping[str, tuple[Value, Value]] = {}  # by kind of knob
+        self.bounds: Bounds = bounds or {}
+        self.attached = bounds is not None
         self.longest_trigger_s: float | None = None  # without an objective for the latency; None if the user chose none
         self.verifies = True  # moved state is compared with what it was
         self.checkpoint = Checkpoint(str(checkpoint), files_of(str(checkpoint), spark))
-        self._spark = spark
+        self.spark = spark
         self._launcher = QueryLauncher(spark, name, build, self.checkpoint.location)
         self._run = QueryRun()
-        self.live = LiveKnobs(spark, self._run, shared=build is None)
+        self.live = LiveKnobs(spark, self._run, shared=self.attached)
         self._retries = Retries()
         self._lock = RLock()
         self._hold = Hold(self.checkpoint.location)
@@ -70,9 +76,11 @@ class ManagedQuery:
         self._state_knob = Knob(STATE_PARTITIONS, name)
 
     @classmethod
-    def attach(cls, spark: SparkSession, query: StreamingQuery, name: str = "") -> ManagedQuery:
+    def attach(
+        cls, spark: SparkSession, query: StreamingQuery, name: str = "", bounds: Bounds | None = None
+    ) -> ManagedQuery:
         """A query that the application started itself."""
-        managed = cls(spark, name or query.name or str(query.id), None, "", {})
+        managed = cls(spark, name or query.name or str(query.id), None, "", {}, bounds or {})
         managed._run.query = query
         return managed
 
@@ -146,7 +154,7 @@ class ManagedQuery:
         """
         with self._lock:
             old, new = self.values, {**self.values, **values}
-            move = Move(self._spark, self.checkpoint, self._run.progress)
+            move = Move(self.spark, self.checkpoint, self._run.progress)
             try:
                 # Build before anything stops: a query that cannot be built then costs nothing.
                 writer = self._launcher.writer(new)
@@ -182,7 +190,7 @@ class ManagedQuery:
             try:
                 remark = self.live.change(new, before, deadline.at_most(deadline.left_s * _SHARE_TO_SEE))
             except QueryError as error:
-                if not self.restartable or deadline.left_s <= 0:
+                if not self._restart_changes(values) or deadline.left_s <= 0:
                     raise QueryError(error.what, where=self.name) from error
                 return f"{error.what}, so the query was restarted; {self.restart(values, deadline)}".rstrip("; ")
             self.values = {**self.values, **values}
@@ -231,13 +239,17 @@ class ManagedQuery:
             return self._retries.plan(first_line(error), time.monotonic())
         return ""
 
+    def _restart_changes(self, values: Values) -> bool:
+        """Whether a restart would begin with these values."""
+        return self.restartable
+
     def _launch(self, writer: DataStreamWriter, values: Values) -> None:
         self._run.query = self._launcher.start(writer, values)
         self._retries.note_start()
 
     def _launch_again(self) -> None:
         """With the current values, and as many state partitions as the checkpoint has."""
-        state_moves.finish(self._spark, self.checkpoint)
+        state_moves.finish(self.spark, self.checkpoint)
         partitions = self.checkpoint.state_partitions()
         if partitions is not None:
             self.values = {**self.values, self._state_knob: partitions}
@@ -265,7 +277,7 @@ class ManagedQuery:
         try:
             if self.active:
                 self._launcher.stop(self.query)
-            state_moves.finish(self._spark, self.checkpoint)
+            state_moves.finish(self.spark, self.checkpoint)
             move.put_back()
             self._rescale(old, deadline, move)
             self._launch(self._launcher.writer(old), old)

@@ -58,8 +58,9 @@ class QueryLauncher:
         writer = self._build(values)
         require_manageable(writer, self._checkpoint)
         writer = writer.queryName(self._query).option("checkpointLocation", self._checkpoint)
-        if values.get(Knob(ASYNC_PROGRESS, self._query)):
-            writer = writer.options(**_ASYNC_OPTIONS)
+        tracks_async = values.get(Knob(ASYNC_PROGRESS, self._query))
+        if tracks_async is not None:  # a writer that is started again keeps the options that it was given before
+            writer = writer.options(**_ASYNC_OPTIONS) if tracks_async else writer.option(ASYNC_OPTION, "false")
         trigger_s = values.get(Knob(TRIGGER_S, self._query))
         if trigger_s is None:
             return writer
@@ -75,13 +76,14 @@ class QueryLauncher:
             CHANGELOG: None if changelog is None else str(bool(changelog)).lower(),
         }
         # With a pool of its own, each query of an application gets a fair share of the executors.
-        context.setLocalProperty(_POOL, self._query)
+        pool = context.getLocalProperty(_POOL)
+        context.setLocalProperty(_POOL, pool or self._query)
         try:
             # Spark first stops an earlier run that still hangs, and would wait for it forever.
             with _settings(self._spark, settings):
                 return writer.start()
         finally:
-            context.setLocalProperty(_POOL, None)  # type: ignore[arg-type]
+            context.setLocalProperty(_POOL, pool)  # type: ignore[arg-type]
 
     def start_once(self, values: Values) -> StreamingQuery:
         """Run a single trigger. It leaves a snapshot of the state, so that the next reader need not replay changes."""
