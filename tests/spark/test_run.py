@@ -257,7 +257,7 @@ def test_a_pipeline_that_ignores_ctx_runs_and_another_is_refused_its_checkpoint(
     running.terminate()
     assert running.wait(END_LIMIT_S) == 130
     knobs = {name.partition(".")[0] for name in read_json(command.directory / KNOBS)["values"]}
-    assert knobs == {"trigger_s", "state_partitions"}
+    assert knobs == {"trigger_s", "state_partitions", "changelog_checkpointing"}
 
     command.app.write_text(IGNORES_CTX.format(key="'value', 'timestamp'"))
     code, (line,) = command.run(*alone)
