@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from homeostat.core.configuration import ROWS_PER_TRIGGER, Knob
 from homeostat.spark.act.managed_query import ManagedQuery
-from homeostat.spark.act.query_launcher import Values
 
 
 class HandedQuery(ManagedQuery):
@@ -14,6 +13,7 @@ class HandedQuery(ManagedQuery):
 
     def begin(self) -> None:
         """Start it without waiting for its first batch. An error is Spark's own."""
+        self._fixed_in_code = frozenset({self._limit_knob})
         with self._lock:
             with suppress(OSError):  # the application may not be allowed to write beside its checkpoint
                 self._hold.take()
@@ -57,9 +57,6 @@ class HandedQuery(ManagedQuery):
         if self.active:
             self._keep_limit()
         return remark
-
-    def _restart_changes(self, values: Values) -> bool:
-        return self._limit_knob not in values
 
     def _keep_limit(self) -> None:
         """A new run begins with the limit in the code of the application. Give it the one that was chosen."""

@@ -63,6 +63,7 @@ class ManagedQuery:
         self.bounds: Bounds = bounds or {}
         self.attached = bounds is not None
         self.longest_trigger_s: float | None = None  # without an objective for the latency; None if the user chose none
+        self._fixed_in_code: frozenset[Knob] = frozenset()  # a restart begins with the values in the code
         self.verifies = True  # moved state is compared with what it was
         self.checkpoint = Checkpoint(str(checkpoint), files_of(str(checkpoint), spark))
         self.spark = spark
@@ -190,7 +191,7 @@ class ManagedQuery:
             try:
                 remark = self.live.change(new, before, deadline.at_most(deadline.left_s * _SHARE_TO_SEE))
             except QueryError as error:
-                if not self._restart_changes(values) or deadline.left_s <= 0:
+                if not self.restartable or self._fixed_in_code & values.keys() or deadline.left_s <= 0:
                     raise QueryError(error.what, where=self.name) from error
                 return f"{error.what}, so the query was restarted; {self.restart(values, deadline)}".rstrip("; ")
             self.values = {**self.values, **values}
@@ -238,10 +239,6 @@ class ManagedQuery:
         except Exception as error:
             return self._retries.plan(first_line(error), time.monotonic())
         return ""
-
-    def _restart_changes(self, values: Values) -> bool:
-        """Whether a restart would begin with these values."""
-        return self.restartable
 
     def _launch(self, writer: DataStreamWriter, values: Values) -> None:
         self._run.query = self._launcher.start(writer, values)
