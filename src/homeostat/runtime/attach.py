@@ -33,6 +33,7 @@ from homeostat.spark.application import Application
 from homeostat.spark.application_query import ApplicationQuery
 from homeostat.spark.handover import Handover
 from homeostat.spark.lasting_query import LastingQuery
+from homeostat.spark_errors import first_line
 from homeostat.strict import units
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class Attachment:
         with self._handing:  # the other thread would take it for a query that the application started itself
             handed = handover.start(self._directory, self._objective, self.bounds)
             self._handed[handover.name] = handed
+        if not self._thread.is_alive():  # it has ended in the meantime, so nothing would restart the query
+            handed.handed.let_go()
         return LastingQuery(handed.handed)
 
     def stop(self) -> None:
@@ -162,6 +165,8 @@ class Attachment:
                 if complaint != last_complaint:  # it tries again every second
                     say(complaint)
                     last_complaint = complaint
+            if self._keeper is None:
+                self._tend_handed()
             self._stopping.wait(LOOK_AGAIN_S)
         if self._hold.lost:
             say(f"{TAKEN_OVER}; the queries keep running without it")
@@ -170,6 +175,16 @@ class Attachment:
             query.handed.let_go()
         withdraw(self._directory)
         self._release()
+
+    def _tend_handed(self) -> None:
+        """Restart those that failed, as the application does while it is managed."""
+        for query in tuple(self._handed.values()):
+            try:
+                report = query.handed.tend()
+            except Exception as error:  # the next look tries again
+                report = first_line(error)
+            if report:
+                say(f"query {query.name}: {report}")
 
     def _present(self) -> tuple[list[StreamingQuery], list[ApplicationQuery]]:
         """The queries that the application runs itself, and those that it has handed over."""

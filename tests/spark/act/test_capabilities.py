@@ -51,6 +51,7 @@ class QueryStub:
     values: dict[Knob, Value] = field(default_factory=lambda: dict(VALUES))
     set_by_application: frozenset[Knob] = frozenset()
     restartable: bool = True
+    attached: bool = False
     live: LiveStub = field(default_factory=lambda: LiveStub())
     bounds: dict[str, tuple[Value, Value]] = field(default_factory=dict)
     longest_trigger_s: float | None = 3.0
@@ -92,7 +93,8 @@ def test_rows_and_trigger_are_live_where_the_run_allows_it_and_otherwise_the_rea
 
 def test_an_attached_query_offers_what_the_user_gave_bounds_for() -> None:
     bounds: dict[str, tuple[Value, Value]] = {ROWS_PER_TRIGGER: (2000, 5000), TRIGGER_S: (1, 20)}
-    stub = QueryStub(restartable=False, live=LiveStub({TRIGGER_S: "its trigger has no interval"}), bounds=bounds)
+    live = LiveStub({TRIGGER_S: "its trigger has no interval"})
+    stub = QueryStub(restartable=False, attached=True, live=live, bounds=bounds)
     capabilities = judge(STANDALONE, [query(stub)]).capabilities
     assert capabilities.knobs[Knob(ROWS_PER_TRIGGER, "q")] == KnobSpec(
         1000, 5000, live=True
@@ -215,8 +217,16 @@ def test_an_old_spark_is_not_sensed() -> None:
     assert "progress of queries" not in judge(Surroundings("3.5.0", "spark://h:1")).capabilities.notes
 
 
-def test_of_a_query_that_was_handed_over_nothing_is_restarted() -> None:
-    capabilities = judge(STANDALONE, [query(QueryStub(restartable=False))]).capabilities
+def test_a_query_that_was_handed_over_is_restarted_and_its_limit_stays_within_bounds() -> None:
+    stub = QueryStub(attached=True, live=LiveStub({}), bounds={ROWS_PER_TRIGGER: (2000, 5000)})
+    knobs = judge(STANDALONE, [query(stub)]).capabilities.knobs
+    assert Knob(STATE_PARTITIONS, "q") in knobs
+    assert knobs[Knob(ROWS_PER_TRIGGER, "q")] == KnobSpec(1000, 5000, live=True)
+    assert Knob(TRIGGER_S, "q") not in knobs
+
+
+def test_a_query_that_the_application_started_is_never_restarted() -> None:
+    capabilities = judge(STANDALONE, [query(QueryStub(restartable=False, attached=True))]).capabilities
     assert set(capabilities.knobs) == {EXECUTORS_KNOB}
     assert "cannot be restarted" in capabilities.notes["q: changes that need a restart"]
 

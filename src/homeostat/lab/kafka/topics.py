@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LIMIT_S = 60.0
 INSTALL = "pip install 'homeostat[kafka]'"
-_SILENCE_S = 30.0
+_SILENCE_S, _LOOK_AGAIN_S = 30.0, 0.1
 
 
 class Row(NamedTuple):
@@ -121,7 +121,24 @@ class Topics:
         self._await(self._admin.delete_records([TopicPartition(name, partition, before)]))
 
     def ends(self, name: str) -> dict[int, int]:
-        """The offset after the last row of each partition."""
+        """The offset after the last row of each partition. A broker that has just started may not know it yet."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        until_s = time.monotonic() + LIMIT_S
+        starting = (
+            KafkaError.UNKNOWN_LEADER_EPOCH,
+            KafkaError.NOT_LEADER_FOR_PARTITION,
+            KafkaError.LEADER_NOT_AVAILABLE,
+        )
+        while True:
+            try:
+                return self._ends(name)
+            except KafkaException as error:
+                if error.args[0].code() not in starting or time.monotonic() > until_s:
+                    raise
+                time.sleep(_LOOK_AGAIN_S)
+
+    def _ends(self, name: str) -> dict[int, int]:
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
