@@ -38,7 +38,7 @@ kafka: setup ## a Kafka broker to play with; it prints how to write into it
 check: lint layers counts ## linter, types, layers, limits and the quick tests, no Spark, no browser
 	@$(MAKE) --no-print-directory -j2 $(SYNC) types quick
 
-test: lint layers counts unit ## everything that must hold: 27 minutes on two cores with set-up
+test: lint layers counts unit ## everything that must hold: 21 minutes on two cores with set-up
 
 lint: setup
 	$(BIN)/ruff check .
