@@ -1,4 +1,4 @@
-"""The dashboard beside a word count on real Spark: its page fills, and an action shows at once."""
+"""The dashboard beside a word count on real Spark: its page fills, and shows an action without being loaded again."""
 
 from __future__ import annotations
 

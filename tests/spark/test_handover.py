@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import homeostat as hs
 from homeostat.core.errors import ConfigError
@@ -16,6 +17,7 @@ from homeostat.lab.load_profile import Profile
 from homeostat.runtime.attach import Attachment
 from homeostat.runtime.launch import CAPABILITIES
 from homeostat.sim.scenario.spec import WorkloadSpec
+from homeostat.spark.act import retries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -138,6 +140,22 @@ def test_one_that_is_started_through_homeostat_comes_back_after_a_failure_but_no
     assert query.awaitTermination(60) is True
     assert not query.isActive
     assert local_spark.streams.active == []
+
+
+def failing(batch: DataFrame, number: int) -> None:
+    raise RuntimeError("the sink is away for good")
+
+
+def test_if_it_fails_too_often_its_last_error_is_raised(
+    local_spark: SparkSession, attach: Callable[..., Attachment], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "MOST_FAILURES", 1)
+    rows = local_spark.readStream.format("rate").load()
+    writer = rows.writeStream.foreachBatch(failing).option("checkpointLocation", str(tmp_path / "own"))
+    query = attach().start(writer, "rows")
+    with pytest.raises(StreamingQueryException, match="the sink is away for good"):
+        query.awaitTermination(60)
+    assert not query.isActive
 
 
 def test_what_cannot_be_restarted_is_started_as_it_is(

@@ -24,6 +24,13 @@ class HandedQuery(ManagedQuery):
                 raise
             self._should_run = True
 
+    def stop(self) -> None:
+        """Stop it as the application would: the session goes on, and its own limit holds."""
+        with self._lock:
+            self.let_go()
+            if self.query is not None:
+                self.query.stop()
+
     def let_go(self) -> None:
         """It goes on, and is no longer restarted."""
         with self._lock:
