@@ -30,7 +30,7 @@ HOME = Path(".homeostat")
 LOG_USE = "log"
 NO_DISKS: Mapping[str, Path] = MappingProxyType({})
 NO_CHECKPOINTS: Mapping[str, str] = MappingProxyType({})
-# If the system reports a start only in clock time, the clock may have been changed by this much since.
+# Where only the time of day of a start is known, the clock may have been set by this much since then.
 _CLOCK_STEP_S = 2.0
 _START_TICKS = 19  # the field of /proc/<process>/stat after the name of the process
 
@@ -55,8 +55,8 @@ def announce_driver(
     disks: Mapping[str, Path] = NO_DISKS,
     checkpoints: Mapping[str, str] = NO_CHECKPOINTS,
 ) -> None:
-    """`queries` maps the name of each query to the name of its run in the log. `disks` are paths by what they are used
-    for, and `checkpoints` the known locations by the name of the query."""
+    """`queries` maps the name of each query to the name of its run in the log. `disks` maps each use to a path, and
+    `checkpoints` the name of a query to the location of its checkpoint, if known."""
     context, space = spark.sparkContext, read(config.sections).space
     facts = {
         "process": os.getpid(),
@@ -120,7 +120,7 @@ def is_running(facts: Mapping[str, Any]) -> bool:
 
 
 def process_start(process: int) -> int | None:
-    """When a process started, in ticks since the system did; None if that is not known here.
+    """When a process started, in ticks since the start of the system; None if that is not known here.
 
     Together with the id, it identifies a process. Setting the clock does not change it.
     """
@@ -132,7 +132,7 @@ def process_start(process: int) -> int | None:
 
 
 def user_state() -> Path:
-    """Where Homeostat keeps what belongs to this user on this machine."""
+    """The directory for Homeostat's files about this user's applications on this machine."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "homeostat"
 
 

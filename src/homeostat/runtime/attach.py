@@ -96,22 +96,23 @@ class Attachment:
             self._thread.start()
 
     def start(self, writer: DataStreamWriter, name: str = "") -> StreamingQuery | LastingQuery:
-        """Use this instead of `writer.start()`. Homeostat can then restart the query, for example with other state
-        partitions. Without a name, the query is called as in `queryName`."""
+        """Use this instead of `writer.start()`. Homeostat can then restart the query, for example with another number
+        of state partitions. The default for the name is that from `queryName`."""
         return self._hand_over(Handover.of_writer(self._spark, writer, name))
 
     def hand_over(self, queries: Mapping[str, Callable[..., Any]]) -> None:
         self.queries = {name: self._hand_over(Handover(self._spark, name, build)) for name, build in queries.items()}
 
     def _hand_over(self, handover: Handover) -> StreamingQuery | LastingQuery:
-        """Start the query, in any case. If Homeostat does not manage the application, Spark does it all."""
+        """Start the query. If Homeostat cannot restart it or does not manage the application, start it with Spark
+        alone."""
         refusal = handover.refusal
         if refusal:
             say(f"query {handover.name} is never restarted, because {refusal}")
         if refusal or not self._thread.is_alive():
             query: StreamingQuery = handover.start_plainly()
             return query
-        with self._handing:  # the other thread would take it for a query that the application started itself
+        with self._handing:  # or the other thread could take it for a query that the application started itself
             handed = handover.start(self._directory, self._objective, self.bounds)
             self._handed[handover.name] = handed
         if not self._thread.is_alive():  # it has ended in the meantime, so nothing would restart the query
@@ -177,7 +178,7 @@ class Attachment:
         self._release()
 
     def _tend_handed(self) -> None:
-        """Restart those that failed, as the application does while it is managed."""
+        """Restart handed-over queries that failed. While a loop runs, the `Application` does this."""
         for query in tuple(self._handed.values()):
             try:
                 report = query.handed.tend()
@@ -245,7 +246,8 @@ def attach(
     interval only within the bounds that you give as a pair (minimum, maximum): `rows_per_trigger=(1_000, 50_000)`,
     `trigger=(1, "20 s")`. Without bounds, it does not change them. It restarts only the queries that you hand over:
     `queries={"words": build}` starts the query `words`, where `build(spark)` returns its writer without starting it.
-    Settings come from `config`, or from homeostat.toml in the working directory. Call `stop()` on the result to end it.
+    Settings come from `config`, or from homeostat.toml in the working directory. To stop managing the queries, call
+    `stop()` on the result.
     """
     settings = settings_file.load(config, flags={"mode": mode})
     policy_of(settings, objective_of(settings, combine(objective)))

@@ -21,7 +21,7 @@ class Diary:
     """Called after every step of the loop. Writes only when something is new.
 
     Between two writes of the present state at least `pause_s` pass. A simulation takes many steps in that time, and
-    viewers do not need each of them. At its end, `close` writes the last one.
+    viewers do not need each of them. At the end of the simulation, `close` writes the last state.
     """
 
     def __init__(

@@ -128,7 +128,7 @@ def _standard_error_in(file: Path) -> Iterator[None]:
     ours = os.dup(STANDARD_ERROR)
     try:
         file.write_bytes(b"")
-        with file.open("ab") as output:  # at the end, so that the file can be cut while Java writes
+        with file.open("ab") as output:  # for appending, so that the file can be cut while Java writes
             os.dup2(output.fileno(), STANDARD_ERROR)
         yield
     finally:

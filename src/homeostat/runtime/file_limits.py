@@ -1,5 +1,5 @@
-"""Keeps the files of an application within their limits while it runs: event logs, logs that only grow, and what
-executors that were killed had unpacked."""
+"""Keeps the files of an application within their limits while it runs: event logs, logs that only grow, and files that
+killed executors had unpacked."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from homeostat.spark.cluster.leftovers import remove_loaded_libraries
 from homeostat.spark.outside.event_log_pruning import prune_event_logs, size_of
 
 EVENTS = "events"
-# Logs that a process writes through a file it keeps open, always at the end, so that they can be cut while it writes.
-# The driver's own log rolls over by itself.
+# Logs that a process keeps open and only appends to, so that they can be cut while it writes. The driver's own log
+# rolls over by itself.
 GROWING = ("logs/driver.err", "logs/*.out", "cluster/logs/*.log")
 LOG_FOLDERS = ("logs", "cluster/logs")
 EARLIER = ".1"
 _PARTS = re.compile(r"\.\d+$")
-# Files are looked at this often: at 20 MB a minute a log is past its limit by that much. A choice.
+# Files are checked this often. A log that grows by 20 MB a minute exceeds its limit by at most 20 MB. A choice.
 EVERY_S = 60.0
 
 
 def cut_log(log: Path, most_bytes: int) -> bool:
-    """Move what a log holds to a file beside it if it is past half of its limit. Both together stay within it.
+    """If a log is larger than half of its limit, move its content to a file beside it. Together, both stay within the
+    limit.
 
     A line that is written at that moment may be lost."""
     try:

@@ -23,11 +23,11 @@ TAKEN_OVER = "another manager has taken over this application, because this one 
 
 
 class ApplicationHold:
-    """The directory is locked against other processes that use it. The identity is locked on this host, also against
-    a copy of the directory that uses another log. The log has a lease against managers on other hosts.
+    """The directory is locked against other processes that use it. The identity is locked on this host, which also
+    keeps out a copy of the directory that uses another log. The log has a lease against managers on other hosts.
 
-    `name` is what the application is called in the log: its directory's name, unless another application has it.
-    `damaged_log` is the file to which a log was moved that was damaged when the manager started.
+    `name` is the name of the application in the log: that of its directory, unless another application has it.
+    `damaged_log` is the file to which the log was moved if it was damaged when the manager started.
     """
 
     def __init__(self, directory: Path, log: Path, *, pause: Callable[[float], object] = time.sleep) -> None:

@@ -1,7 +1,7 @@
 """The identity of an application: a name that no other application has, kept in the application's directory.
 
-It survives restarts and moves of the directory. A copy of the directory has the same identity until
-its file is deleted.
+It survives restarts and moves of the directory. A copy of the directory has the same identity until its file is
+deleted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`adopts` says that the directory is older than identities: version 0.1.0 wrote its runs without one."""
+    """`adopts` is true if the directory is older than identities: version 0.1.0 wrote its runs without one."""
 
     id: str
     adopts: bool = False
 
 
 def is_older_than_identities(directory: Path) -> bool:
-    """Ask before the lease is taken: version 0.1.0 left its lease in the directory, and nothing else that stays."""
+    """Call this before the lease is taken: a lease without an identity is the only lasting sign of version 0.1.0."""
     return (directory / LEASE).exists() and not (directory / IDENTITY).exists()
 
 

@@ -1,4 +1,4 @@
-"""Ends the driver when its Java process has ended: without Spark it can do nothing, and the supervisor starts both."""
+"""Ends the driver when its Java process has ended: it can do nothing without Spark. The supervisor restarts both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ JAVA_DIED = 5
 
 
 def watch_java(stopping: threading.Event, say: Callable[[str], None]) -> None:
-    """Call it once the session is there. An end that follows an order to stop is not reported."""
+    """Call this once the session exists. If the process ends after a request to stop, that is not reported."""
     process = _java_process()
     if process is not None:
         threading.Thread(target=_wait, args=(process, stopping, say), name="homeostat java", daemon=True).start()

@@ -20,8 +20,8 @@ from homeostat.store.reopening import reopen
 from homeostat.store.sqlite import SqliteStore, UnreadableRecord
 
 _Answer = TypeVar("_Answer")
-# Unreadable records that are reported one by one. If there are more, the log is broken, and one line is enough to say
-# so.
+# How many unreadable records are reported, each by itself. If there are more, the log is broken, and further reports
+# would add nothing.
 MOST_REPORTED = 20
 
 

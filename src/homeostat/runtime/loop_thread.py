@@ -13,8 +13,9 @@ INTERVAL_S = 1.0
 LONGEST_BACK_OFF_S = 60.0
 # Longer than any action that a new loop repeats when it starts.
 SILENT_S = 300.0
-# Loops that may start within the time below. More survive longer problems, fewer alert a person sooner. Choices: five
-# silences of SILENT_S fit in half of the time, so that a loop that always hangs raises an alert within it.
+# The most loops that may start within the time below. A larger number survives longer problems; a smaller number alerts
+# a person sooner. Choices: five silences of SILENT_S fit in half of the time, so that a loop that always hangs raises
+# an alert within that time.
 MOST_LIVES = 5
 LIVES_WITHIN_S = 3600.0
 

@@ -22,7 +22,7 @@ from homeostat.runtime.state_from_log import judged_in_log, numbers_in_log, paus
 from homeostat.runtime.waiting_events import WaitingEvents
 from homeostat.store.protocol import SET_ASIDE, Store
 
-# The key under which the part of the state is saved that survives a restart.
+# The key under which the manager saves the part of the state that survives a restart.
 LOOP = "loop"
 Decision = tuple[State, tuple[Command, ...], Trace]
 

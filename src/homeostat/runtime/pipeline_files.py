@@ -20,7 +20,7 @@ def parts(app: str) -> tuple[Path, str]:
 
 
 def send_along(app: str) -> None:
-    """Ship what the file defines along with the tasks, because executors cannot import the file."""
+    """Send the definitions in the file along with the tasks, because executors cannot import the file."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[_module_name(parts(app)[0])])  # type: ignore[no-untyped-call]

@@ -88,7 +88,7 @@ def policy_of(config: Config, objective: Objective) -> Policy:
 
 
 def uneven_partitions(config: Config) -> UnevenPartitions:
-    """When the sensors read the keys of a state: by the same ratio that the detectors use."""
+    """The condition on which the sensors read the keys of a state. It has the same ratio as that of the detectors."""
     return UnevenPartitions(read(config.sections).sensitivity.ratio)
 
 

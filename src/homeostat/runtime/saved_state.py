@@ -26,7 +26,8 @@ def state_json(state: State) -> JSON:
 
 
 class Restored(NamedTuple):
-    """`problems` names what could not be read and was left out. `lost` are the fields among it."""
+    """`problems` describes the parts that could not be read and were left out. `lost` are the fields that are missing
+    entirely."""
 
     state: State
     problems: tuple[str, ...] = ()

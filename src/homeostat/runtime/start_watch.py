@@ -1,4 +1,4 @@
-"""Says which queries have not done anything since the start, and what Spark says that they are doing."""
+"""Reports which queries have not finished a batch since the start, and their activity according to Spark."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LONGEST_S = 300.0
 
 
 class StartWatch:
-    """While it is open, it says every now and then, at growing intervals, for which queries it waits.
+    """While it is open, it reports at growing intervals which queries have not finished a batch.
 
-    `waiting` returns what each of these queries is doing. It is closed by itself once there is none any more.
+    `waiting` returns these queries and the activity of each. The reports end once there are no such queries.
     """
 
     def __init__(

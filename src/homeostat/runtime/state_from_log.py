@@ -1,4 +1,4 @@
-"""What the records of a run say about its state, for when the saved state cannot be read."""
+"""Rebuilds parts of the state of a run from its records, if the saved state cannot be read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUMBERED = tuple(kind for kind in KINDS if kind not in (BATCH, ORDER))
 
 
 def numbers_in_log(store: Store, run: str) -> dict[str, int]:
-    """The last number of each letter. A new record with an id that the log has would be ignored."""
+    """The last number used with each letter. The log ignores a new record with an id that it already has."""
     numbers: dict[str, int] = {}
     for id in store.ids(run, _NUMBERED):
         if match := _ID.fullmatch(id):

@@ -27,8 +27,9 @@ from homeostat.store.sqlite import SqliteStore
 
 # How often the holder shows that it is alive. Each time, it makes a small write without a flush to the disk.
 BEAT_S = 2.0
-# How long a challenger from another host watches a silent holder. Shorter lets it in while the holder's disk hangs,
-# which the fence around every write makes harmless; longer delays regulation after a host has died. A choice.
+# How long a challenger from another host watches a silent holder. A shorter time lets the challenger in while the
+# holder's disk hangs, which is harmless because every write is fenced. A longer time delays regulation after a host has
+# died. A choice.
 WATCH_S = 20.0
 _LOOK_S = 0.5
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -82,7 +83,7 @@ class StoreLease:
         self._thread.start()
 
     def enrol(self, store: SqliteStore) -> None:
-        """Let this manager write to the log that was opened: as before, or in a new file that has replaced it."""
+        """Let this manager write to the log that was opened, which may be a new file in place of the old one."""
         table = ApplicationTable(store)
         name = table.register(self._identity.id, self.name, adopts=True)
         holder = table.holder(self._identity.id)
@@ -122,8 +123,8 @@ class StoreLease:
             self.lost = True
 
     def _is_dead(self, holder: Holder, table: ApplicationTable) -> bool:
-        """On the same host its file lock tells at once. Otherwise, it is dead if it has not shown that it is alive for
-        a while.
+        """On the same host, the file lock of the holder shows this at once. On another host, the holder counts as dead
+        if it has not shown for a while that it is alive.
         """
         locked = self._holds_lock(holder)
         if locked is not None:
@@ -187,7 +188,7 @@ class StoreLease:
 
 
 def log_after(announcement: Mapping[str, Any]) -> SqliteStore:
-    """The log of a manager that has ended, to be written as long as no other one has taken over its application."""
+    """The log of a manager that has ended. It can be written until another manager takes over the application."""
     store = SqliteStore(Path(str(announcement["store"])), guest=True)
     try:
         identity = str(announcement.get("identity", ""))

@@ -84,8 +84,8 @@ class Supervisor:
             return self._supervise(launch, each_moment)
 
     def _supervise(self, launch: Launch, each_moment: Callable[[], None]) -> int:
-        """Restart the driver when it dies. If it fails before it was ever up, or gave up a query that it had restarted
-        often enough, return its exit code instead."""
+        """Restart the driver when it dies. If it fails before it was ever up, or ends because a query failed too often,
+        return its exit code instead."""
         deaths_s: list[float] = []
         ever_up = False
         while True:
@@ -114,7 +114,7 @@ class Supervisor:
                 launch = replace(launch, for_s=max(0.0, launch.for_s - (time.monotonic() - up_s)))
 
     def _alert(self, what: str) -> None:
-        """Into the logs of the queries that the last driver announced; the terminal gets the error itself."""
+        """Write an alert to the logs of the queries that the last driver announced. The error goes to the terminal."""
         announcement = read_announcement(Path(self._launch.directory))
         if announcement is not None:
             runs = map(str, dict(announcement.get("queries", {})).values())

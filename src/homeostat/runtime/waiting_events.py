@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from homeostat.core.events import Event, Failure, Receipt
 from homeostat.core.loop_state import WINDOW_KEPT
 
-# Events that wait while the log cannot be written. Receipts always wait; of the others, the loop cannot use more than
-# its window holds.
+# The most events that wait while the log cannot be written. Receipts are always kept; of the others, the loop cannot
+# use more than its window holds.
 MOST_WAITING = WINDOW_KEPT
 
 

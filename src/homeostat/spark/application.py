@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# Two executors are the fewest among which one can be compared with another.
+# With fewer than two executors, none can be compared with another.
 DEFAULT_EXECUTORS = 2
 # A first batch on a busy machine, with its Python workers, can take more than a minute.
 START_LIMIT_S = 180.0
@@ -56,9 +56,9 @@ Knobs = Mapping[str, Any]
 
 
 class Application:
-    """`remembered` are the knobs of an earlier run, and `remember` keeps them for the next one. `room` is how many
+    """`remembered` has the knobs of an earlier run, and `remember` saves them for the next one. `room` is how many
     executors the cluster can hold, if known. Without `steer`, Spark decides how many executors there are. `name` is
-    what the application is called in the log, by default the name of its directory."""
+    the name of the application in the log, by default that of its directory."""
 
     def __init__(
         self,
@@ -104,10 +104,10 @@ class Application:
         bounds: Bounds = MappingProxyType({}),
         handed: Sequence[ApplicationQuery] = (),
     ) -> Application:
-        """Attach to running queries. They are never restarted, except those that were `handed` over. Spark decides
-        about executors until a command.
+        """Attach to running queries. They are never restarted, except those in `handed`, which the application has
+        handed over. Spark decides how many executors there are until the first command.
 
-        `bounds` are the least and most rows per trigger and trigger interval that the user allows.
+        `bounds` are the minimum and maximum that the user allows for the rows per trigger and the trigger interval.
         """
         pipelines = [attached_pipeline(query, objective=objective) for query in queries]
         application = cls([*pipelines, *(each.pipeline for each in handed)], directory, uneven=uneven, name=name)
@@ -128,7 +128,7 @@ class Application:
 
     @property
     def steers(self) -> bool:
-        """Whether Homeostat decides how many executors there are, and not Spark."""
+        """Whether Homeostat, and not Spark, decides how many executors there are."""
         return self._executors is not None and self._executors.is_managed
 
     def open(self, spark: SparkSession) -> None:
@@ -175,7 +175,8 @@ class Application:
         self._undone.do(KEEPING, self._keep)
 
     def stop(self, *, session: bool = True) -> None:
-        """Cancel the current batch; Spark repeats it on the next start. `session` stops the session as well."""
+        """Stop the queries that Homeostat started. This cancels their current batches, which Spark repeats at the next
+        start. With `session`, stop the session as well."""
         ours = [query.stop for query in self.queries.values() if not query.attached]
         for stop in (
             self._actuator.stop,
@@ -184,7 +185,7 @@ class Application:
             *ours,
             *([self.spark.stop] if session else []),
         ):
-            with suppress(Exception):  # the others must stop all the same
+            with suppress(Exception):  # the others must stop anyway
                 stop()
 
     def running(self) -> bool:
@@ -199,7 +200,7 @@ class Application:
         return self._queries[query].control
 
     def engine(self, query: str) -> QueryEngine:
-        """A new engine for a manager. The engine before it, if any, can no longer act."""
+        """A new engine for a manager. The previous engine, if any, can no longer act."""
         before = self._queries[query].engine
         if before is not None:
             before.close()
@@ -234,8 +235,8 @@ class Application:
         return [asdict(finding) for finding in self._findings(*self.queries.values()).table]
 
     def _findings(self, *queries: ManagedQuery) -> Findings:
-        """What is possible with the current executors. If Homeostat cannot control them, their number is the knob's
-        only value."""
+        """The capabilities with the current executors. If Homeostat cannot control them, their current number is the
+        only value of the knob."""
         executors = len(self.sensors.workers().ids) or self._surroundings.executors
         return judge(replace(self._surroundings, executors=executors), queries, self._witness.evidence)
 
@@ -248,7 +249,7 @@ class Application:
         return Topology(tuple(component for component in whole if component.query == query), whole.plan)
 
     def _route(self, event: Event) -> None:
-        """Hand an event of the sensors or the actuator to the managers that it is for."""
+        """Pass an event from the sensors or the actuator to the managers that it concerns."""
         self._undone.retry()
         if self._witness.note(event, self.status.way, self.status.errors.values()):
             self._undone.do(TELLING, lambda: self._publish(self.capability_table()))
@@ -282,7 +283,7 @@ class Application:
         self._undone.do(KEEPING, self._keep)
 
     def _executors_changed(self, lost: frozenset[str], new: frozenset[str]) -> None:
-        """Report executors that came or went by themselves. The receipt reports those of a command."""
+        """Report executors that no command started or ended. For those of a command, its receipt is the report."""
         if self._executors is not None:
             self._share_out()
             ended_ids = self._executors.ended.ids
@@ -309,7 +310,8 @@ class Application:
 
 
 def waiting_queries(application: Application) -> dict[str, str]:
-    """The queries that have not finished a batch in their current run, with what they are doing according to Spark."""
+    """The queries that have not finished a batch in their current run, each with the activity that Spark reports for it
+    and the sources that do not answer."""
     silent = application.sensors.sources.silent
     return {
         name: "; ".join(filter(None, (activity, silent(name))))
@@ -319,7 +321,7 @@ def waiting_queries(application: Application) -> dict[str, str]:
 
 
 def checkpoint_locations(application: Application) -> dict[str, str]:
-    """The checkpoint of each query that can be restarted; of others it is not known."""
+    """The checkpoint of each query that can be restarted. For other queries it is unknown."""
     return {name: each.checkpoint.location for name, each in application.queries.items() if each.restartable}
 
 

@@ -1,4 +1,4 @@
-"""One query of an application: its pipeline, the query that runs, and the engine through which its manager acts."""
+"""One query of an application: its pipeline, the running query, and the engine through which its manager acts."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from homeostat.spark.engine import QueryEngine
 
 # A choice for a small cluster: eight tasks keep a handful of executors busy. With Spark's default of 200 the fixed cost
-# of each task would outweigh its rows.
+# of each task would exceed the time for its rows.
 DEFAULT_STATE_PARTITIONS = 8
 
 
 class ApplicationQuery:
-    """`values` are the knobs of an earlier run of the application; they replace the pipeline's own."""
+    """`values` are those of the knobs in an earlier run of the application. They override those of the pipeline."""
 
     def __init__(self, pipeline: Pipeline, directory: Path, values: Mapping[Knob, Value]) -> None:
         self.pipeline = pipeline
@@ -111,11 +111,11 @@ class ApplicationQuery:
         self.learn()
 
     def learn(self) -> bool:
-        """Find out what an attached query shows only after a batch. Return whether there is news."""
+        """Read the values that an attached query shows only after a batch. Return whether any are new."""
         return any([self._learn_limit(), self._learn_state()])
 
     def _learn_limit(self) -> bool:
-        """The limit in rows, if Homeostat may change it: a limit on files is known in rows only after a batch."""
+        """Read the limit in rows, if Homeostat may change it. For a limit on files, it is known only after a batch."""
         knob, managed = Knob(ROWS_PER_TRIGGER, self.name), self.managed
         if ROWS_PER_TRIGGER not in managed.bounds or knob in managed.values or (rows := managed.live.rows) is None:
             return False
@@ -123,7 +123,7 @@ class ApplicationQuery:
         return True
 
     def _learn_state(self) -> bool:
-        """Whether a query that was handed over has state, and the settings that only a restart can change."""
+        """Read whether a query that was handed over has state, and the settings that only a restart can change."""
         if self._state_is_known or self.managed.batches() < 0:
             return False
         self._state_is_known, handed = True, self.handed
@@ -161,7 +161,7 @@ class ApplicationQuery:
         query.longest_trigger_s = self._longest_trigger_s()
 
     def handle(self) -> QueryHandle | None:
-        """What the sensors need of the current run; None before the first one."""
+        """The handle of the current run, for the sensors; None before the first run."""
         query = self.managed.query
         if query is None:
             return self._handle
@@ -177,7 +177,7 @@ class ApplicationQuery:
         return self._handle is not None and self._handle.run_id == run_id
 
     def balance(self, spark: SparkSession) -> Balance | None:
-        """How evenly its state is spread over the partitions; None if it has no state."""
+        """How evenly the keys of its state would spread over each number of partitions; None if it has no state."""
         return read_balance(spark, self.managed.checkpoint) if self.managed.stateful else None
 
     def put(self, event: Event) -> None:
@@ -206,8 +206,8 @@ class ApplicationQuery:
         return next((each for each in given_s if each is not None), None) or None
 
     def _without_useless(self, values: Mapping[Knob, Value]) -> dict[Knob, Value]:
-        """The values without the knobs that have no effect: those that its sources do not support, and those that need
-        state if the query has none, or no state if it has some."""
+        """The values without those of knobs that have no effect: knobs that no source of the query supports, knobs that
+        need state if the query has none, and knobs that work only without state if it has some."""
         assert self._context is not None
         formats = [format_of(name) for name in self._context.formats]
         useless = set()

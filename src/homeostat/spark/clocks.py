@@ -2,7 +2,7 @@
 
 The clock of a machine can be set back or forward while an application runs, and Spark's driver may run on a machine
 with another clock. This must neither stop the sensors nor delay an alert. Homeostat therefore runs on a steady clock,
-which starts with the time of day. Times from Spark's clock are converted on arrival, and the log gets the time of day.
+which starts at the time of day. Times from Spark's clock are converted on arrival, and the log gets the time of day.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-# A driver whose time differs by more than this has another clock; a smaller difference is the delay of its answer. A
-# choice: much longer than such a delay, and shorter than the silence that raises an alert.
+# If the driver's time differs by more than this, its clock is a different one. A smaller difference is the delay of its
+# answer. A choice: much longer than such a delay, and shorter than the silence that raises an alert.
 _OTHER_CLOCK_S = 30.0
-# Differences to the time of day below this are not worth correcting in the log.
+# A difference from the time of day below this is not worth correcting in the log.
 _SAME_CLOCK_S = 1.0
 
 
 class SteadyClock:
-    """Starts with the time of day and then follows the monotonic clock, which the system may slow down or speed up but
+    """Starts at the time of day and then follows the monotonic clock, which the system may slow down or speed up but
     never sets.
 
-    A machine that was asleep, or a clock that was set, leaves a difference to the time of day.
+    After the machine was asleep or its clock was set, the steady clock differs from the time of day.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class SteadyClock:
         return moment_s - self._behind_s()
 
     def _behind_s(self) -> float:
-        """How far the time of day is ahead; 0 until somebody sets it."""
+        """How far this clock is behind the time of day; 0 if the difference is small."""
         behind_s = self._time_of_day() - self.now_s()
         return behind_s if abs(behind_s) > _SAME_CLOCK_S else 0.0
 
@@ -60,7 +60,7 @@ class DriverClock:
         self._behind_s = 0.0
 
     def hear(self, moment_s: float) -> None:
-        """Take note of the time that the driver reports as now."""
+        """Take note of the current time by the driver's clock."""
         behind_s = self._now_s() - moment_s
         if abs(behind_s - self._behind_s) > _OTHER_CLOCK_S:
             self._behind_s = behind_s if abs(behind_s) > _OTHER_CLOCK_S else 0.0

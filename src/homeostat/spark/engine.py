@@ -1,4 +1,4 @@
-"""One query of a running application as an engine for the loop. It uses the monotonic clock."""
+"""One query of a running application as an engine for the loop. It uses the steady clock."""
 
 from __future__ import annotations
 

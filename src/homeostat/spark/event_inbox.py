@@ -1,4 +1,4 @@
-"""Collects events from other threads for a loop that waits for a moment of the steady clock."""
+"""Collects events from other threads for a loop that waits until a given time of the steady clock."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Handover:
 
     @classmethod
     def of_writer(cls, spark: SparkSession, writer: Any, name: str) -> Handover:
-        """A writer can be started again and again."""
+        """For a writer that is already built. The same writer can be started again for each restart."""
         own = written_name(_writer(writer, name))
         if not (name or own):
             raise ConfigError(
@@ -77,7 +77,7 @@ class Handover:
 
     @property
     def _location(self) -> str:
-        """The checkpoint as Spark chooses it."""
+        """The checkpoint location that Spark would choose; empty if there is none."""
         if own := written_checkpoint(self.writer):
             return own
         root = str(self._spark.conf.get(_CHECKPOINTS, "") or "")

@@ -1,7 +1,7 @@
-"""A sink to Kafka whose rows have names, so that a reader can drop those that came twice.
+"""A Kafka sink that gives each row a name, so that a reader can drop duplicates.
 
-Spark writes to Kafka at least once: a batch that is repeated after a failure writes its rows again. Here each row
-carries a name that is the same when the batch is repeated.
+Spark writes to Kafka at least once: a batch that is repeated after a failure writes its rows again. The name of a row
+stays the same when the batch is repeated.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _VALUE, _KEY, _HEADERS = "value", "key", "headers"
 def kafka_sink(
     rows: DataFrame, servers: str, topic: str, *, id: Sequence[str] = (), options: Mapping[str, str] | None = None
 ) -> DataStreamWriter:
-    """A writer of `rows` to a topic. They need the column `value`, and may have `key`, as for Spark's own sink.
+    """A writer of `rows` to a topic. As for Spark's own sink, they need the column `value` and may have `key`.
 
-    `id` are columns that no two rows of a batch share. Without them, rows of a batch are counted by their content,
-    which takes a shuffle. A row without a `key` gets its name as the key. `options` go to Spark's sink, such as
-    `kafka.security.protocol`.
+    `id` has the columns that together identify a row within its batch. Without them, rows are identified by their
+    content, and equal rows are numbered, which takes a shuffle. A row without a `key` gets its name as the key.
+    `options`, such as `kafka.security.protocol`, go to Spark's sink.
     """
     names = (id,) if isinstance(id, str) else tuple(id)
     missing = [name for name in (_VALUE, *names) if name not in rows.columns]
@@ -44,7 +44,7 @@ def kafka_sink(
 
 
 def query_id(batch: DataFrame) -> str:
-    """The id of the query, which stays the same as long as its checkpoint. Epochs start again in another checkpoint."""
+    """The id of the query, which belongs to its checkpoint. With a new checkpoint, the epochs start again at 0."""
     id = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
     if not id:
         raise ConfigError("the id of the query is unknown", where="kafka_sink", fix="use it as the sink of a query")
@@ -52,7 +52,7 @@ def query_id(batch: DataFrame) -> str:
 
 
 def _named(batch: DataFrame, query: str, epoch: int, id: Sequence[str]) -> DataFrame:
-    """The rows with their names as a header, and as the key of those without one."""
+    """The rows with their names in a header. A row without a key gets its name as the key."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 

@@ -1,4 +1,4 @@
-"""A query as its application sees it: it lasts over the restarts that Homeostat does."""
+"""A query handle for the application. It stays valid when Homeostat restarts the query."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
     from homeostat.spark.act.handed_query import HandedQuery
 
-# How long to wait for one run before looking whether another has followed it.
+# How long to wait for one run before checking whether another has followed it.
 _LOOK_S = 0.5
 
 
 class LastingQuery:
-    """Stands for Spark's StreamingQuery, of which each restart makes a new one.
+    """Takes the place of Spark's StreamingQuery, because each restart creates a new one.
 
-    All that is not defined here is asked of the present run, such as `status` and `lastProgress`.
+    Attributes that are not defined here, such as `status` and `lastProgress`, come from the current run.
     """
 
     def __init__(self, handed: HandedQuery) -> None:

@@ -42,10 +42,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A query that can be built again with other knobs. If `trigger_s` is None, the function sets the trigger.
+    """A query that can be built again with other values of its knobs. If `trigger_s` is None, the function sets the
+    trigger.
 
-    Without an objective for the latency, Homeostat makes the trigger interval no longer than `longest_trigger_s`, by
-    default the first one.
+    Without an objective for the latency, Homeostat never makes the trigger interval longer than `longest_trigger_s`,
+    which is by default the first interval.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The number of instances that add up the rows of a step before they reach its state. With 1, rows go to the state
+    """The number of instances that combine the rows of a step before they reach its state. With 1, rows go to the state
     directly."""
 
     instances: int
@@ -98,13 +99,14 @@ class Context:
         return self._value_of(PARALLELISM, name, start)
 
     def spread(self, name: str, start: int = 1) -> Spread:
-        """How far the hot keys of the step with this name are spread: `hs.keyed(…, spread=ctx.spread("count"))`."""
+        """Over how many instances to spread the hot keys of this step: `hs.keyed(…, spread=ctx.spread("count"))`."""
         spread = Spread(self._value_of(SPREAD, name, start), name)
         self.steps = self.steps.with_spread(name, spread.instances)
         return spread
 
     def rebalanced(self, rows: DataFrame, name: str, start: int = 1) -> DataFrame:
-        """The rows of a source, dealt to more instances if its partitions are uneven. Call it right after `load()`."""
+        """The rows of a source, spread over more instances if its partitions are uneven. Call it right after
+        `load()`."""
         instances = self._value_of(SPREAD, name, start)
         self.steps = self.steps.with_rebalance(name, instances)
         return rows if instances == 1 else rows.repartition(instances)
@@ -219,7 +221,7 @@ def _place(pipeline: Pipeline, error: Exception) -> str:
 
 
 def require_manageable(writer: Any, checkpoint: str) -> None:
-    """Reject a writer with options that Homeostat would silently override."""
+    """Reject a writer whose trigger ends the query, or whose checkpoint Homeostat would silently override."""
     if ending := ending_trigger(writer):
         raise ConfigError(
             f"the trigger {ending} ends the query, and Homeostat would restart it forever",
@@ -234,17 +236,17 @@ def require_manageable(writer: Any, checkpoint: str) -> None:
 
 
 def ending_trigger(writer: Any) -> str:
-    """The trigger that ends the query of this writer by itself; empty if it has another one."""
+    """The name of the writer's trigger if it ends the query by itself; otherwise empty."""
     return _ENDING.get(_of_writer(writer, lambda get: str(get("trigger").toString()), ""), "")
 
 
 def written_checkpoint(writer: Any) -> str:
-    """Where the application keeps the checkpoint of a writer; empty if it does not say, or if it cannot be read."""
+    """The checkpoint location that the application sets in a writer; empty if it sets none or it cannot be read."""
     return _of_writer(writer, lambda get: str(get("extraOptions").apply(_CHECKPOINT)), "")
 
 
 def written_name(writer: Any) -> str:
-    """The name that the application gives to the query of a writer; empty without one."""
+    """The name that the application gives to the query of a writer; empty if it gives none."""
     return _of_writer(writer, lambda get: str(get("extraOptions").apply(_QUERY_NAME)), "")
 
 
@@ -254,7 +256,7 @@ def written_trigger_s(writer: Any) -> float:
 
 
 def _of_writer(writer: Any, read: Callable[[Callable[[str], Any]], _T], unknown: _T) -> _T:
-    """A private field of Spark's writer; `unknown` if it is not set, or if this version of Spark has no such field."""
+    """Read private fields of Spark's writer. Return `unknown` if one is not set or this version of Spark lacks it."""
 
     def get(name: str) -> Any:
         java_field = writer._jwrite.getClass().getDeclaredField(name)

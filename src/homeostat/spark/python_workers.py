@@ -8,8 +8,8 @@ from functools import cache
 
 @cache
 def spare_the_collector() -> None:
-    """Exclude what is loaded now from garbage collection. Call it in each process; only the first call has an effect.
+    """Exclude all present objects from garbage collection. Call it in each process; only the first call has an effect.
 
-    PySpark collects garbage after every task, which otherwise goes through all of pandas and Arrow each time.
+    PySpark collects garbage after every task. Otherwise, each collection examines all objects of pandas and Arrow.
     """
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Runs commands on a Spark application: one at a time, each answered with what was observed afterwards."""
+"""Runs commands on a Spark application, one at a time, and answers each with the configuration observed afterwards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Actuator:
     """Runs commands in its own thread, so that callers do not wait. A second thread restarts failed queries.
 
     `executors` is None where Homeostat cannot control them. `worked` returns the executors that have run tasks of the
-    slowest stage. A new executor counts only after that.
+    slowest stage. A new executor counts as working only after that.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Actuator:
         self._acknowledge(queued.id, answer)
 
     def _acknowledge(self, command_id: str, answer: Answer) -> None:
-        """A receipt that cannot be sent now is sent later: without it the loop would believe in the old
+        """A receipt that cannot be sent now is sent later, because without it the loop would assume the old
         configuration."""
         self._receipts.do(f"receipt of {command_id}", partial(self._send_receipt, command_id, answer))
 

@@ -1,4 +1,4 @@
-"""The limit on the rows of a batch: its initial value, and the actual one of the sources of a query."""
+"""The limit on the rows of a batch: its initial value, and the one that the sources of a query have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN_RATE_PER_S = 5_000.0
 
 
 def default_rows(pipeline: Pipeline, trigger_s: float) -> int:
-    """Twice what the objective needs in one trigger."""
+    """Twice the rows that the objective needs in one trigger interval."""
     rate = pipeline.objective.throughput_per_s or UNKNOWN_RATE_PER_S
     return math.ceil(ADMISSION_ROOM * rate * max(1.0, trigger_s))
 
@@ -34,7 +34,7 @@ def written_values(pipeline: Pipeline, trigger_s: float, values: Mapping[Knob, V
         return {}
     values_of_writer: dict[Knob, Value] = {trigger: trigger_s}
     if ROWS_PER_TRIGGER not in pipeline.start:
-        # A trigger of 0 (as fast as possible) says nothing about the rows of a batch.
+        # A trigger of 0 (as fast as possible) does not determine the rows of a batch.
         values_of_writer[Knob(ROWS_PER_TRIGGER, pipeline.name)] = default_rows(pipeline, trigger_s or DEFAULT_TRIGGER_S)
     return values_of_writer
 

@@ -52,7 +52,7 @@ _WORDS = {
 class Finding:
     """One line of the table that `doctor` and `status` print.
 
-    What can be done in principle is not claimed before it was `seen` to work in this run.
+    `can` means that it is possible in principle, and `seen` that it has worked in this run.
     """
 
     what: str
@@ -100,7 +100,7 @@ class Surroundings:
 
 
 def judge(here: Surroundings, queries: Sequence[ManagedQuery] = (), evidence: Evidence = NO_EVIDENCE) -> Findings:
-    """What Homeostat can do here. A query offers the knobs that it has values for."""
+    """What Homeostat can do here. The knobs of a query are those for which it has values."""
     knobs: dict[Knob, KnobSpec] = {}
     table = list(_sensing(here, evidence))
     steerable = _executors(here)

@@ -12,7 +12,7 @@ _POLL_S = 0.2  # a call to the JVM takes milliseconds: five a second cost nothin
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment of the monotonic clock until which to wait, and an event that ends all waiting at once."""
+    """The time of the monotonic clock at which a wait ends, and an event that ends every wait at once."""
 
     at_s: float
     cancelled: Event = field(default_factory=Event)

@@ -9,14 +9,15 @@ from types import MappingProxyType
 from homeostat.core.configuration import Configuration, Knob
 from homeostat.core.events import Apply, Event, Observed, Receipt
 
-# A batch may come without its tasks because Spark was slow to answer once. A choice.
+# After this many batches in a row without tasks, tasks count as unreadable. One batch may lack them only because Spark
+# was slow to answer. A choice.
 _BATCHES_WITHOUT = 3
 _NOTHING: Mapping[Knob, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """`way` is where the status of executors and tasks came from, and `errors` what went wrong on the others.
+    """`way` is the source of the status of executors and tasks, and `errors` are the errors of the other sources.
 
     `without_tasks` counts the latest batches that had rows but whose tasks could not be read. `changed` are the knobs
     whose new value was seen to be in effect, and `failed` those whose last change was not, with the reason.

@@ -55,14 +55,14 @@ class ExecutorShares:
         return request.query, replace(receipt, command_id=request.command_id)
 
     def configuration(self, query: str, own: Mapping[Knob, Value], whole: Configuration) -> Configuration:
-        """What a query sees of the application's configuration: its own knobs, and its share of the executors."""
+        """One query's part of the application's configuration: its own knobs, and its share of the executors."""
         values: dict[Knob, Value] = {knob: value for knob, value in whole.values.items() if knob in own}
         if EXECUTORS_KNOB in whole.values:
             values[EXECUTORS_KNOB] = observed_share(self._shares, query, int(whole[EXECUTORS_KNOB]))
         return Configuration(values, whole.retired)
 
     def observation(self, query: str, whole: Observation) -> Observation:
-        """What a query sees of the workers: only its share of the slots, because fair pools give the rest to others."""
+        """The observation with only the query's share of the slots: fair scheduler pools give the rest to others."""
         if len(self._shares) == 1:
             return whole
         share = self._shares[query] / self.total
@@ -70,7 +70,7 @@ class ExecutorShares:
 
 
 def split(count: int, names: Sequence[str]) -> dict[str, int]:
-    """Evenly, and at least one each. The first ones get the rest."""
+    """Evenly, and at least one each. The first ones get the remainder."""
     each, rest = divmod(max(count, len(names)), len(names))
     return {name: each + (number < rest) for number, name in enumerate(names)}
 

@@ -17,10 +17,10 @@ from homeostat.spark.act.scheduler import ExecutorInfo, Scheduler
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Called when a drain begins. The function that it returns tells whether the batches of that moment have ended.
+# Called when a drain begins. The function that it returns tells whether the batches that were running then have ended.
 BatchEnds = Callable[[], Callable[[], bool]]
 
-# A choice, far longer than it takes: Spark's allocation thread ends within one of its rounds, of a tenth of a second.
+# A choice, far longer than necessary: Spark's allocation thread ends within one of its rounds of a tenth of a second.
 _TAKE_OVER_S = 30.0
 # A worker gives a process ten seconds to end by itself; a busy machine needs several times as long.
 _KILL_S = 60.0
@@ -28,7 +28,7 @@ _KILL_S = 60.0
 _REQUESTS_TRIED = 3
 # Executors requested together start within a few seconds of each other.
 _TOGETHER_S = 5.0
-# Hosts on which executors were replaced. A choice: more than a cluster has, where pods are not hosts of their own.
+# How many hosts with replaced executors are remembered. A choice: more than a cluster has, unless each pod is a host.
 _HOSTS_KEPT = 1_000
 
 
@@ -38,7 +38,7 @@ class ExecutorsError(HomeostatError):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Executors on their way: how many there will be, and which ids and which target there were before."""
+    """A request for more executors: the number to reach, and the ids and the target before the request."""
 
     count: int
     before: frozenset[str]
@@ -65,8 +65,8 @@ def whom_to_retire(executors: Sequence[ExecutorInfo], count: int) -> tuple[str, 
 def hosts_to_avoid(
     leaving: Sequence[ExecutorInfo], executors: Sequence[ExecutorInfo], replaced_on: Counter[str]
 ) -> frozenset[str]:
-    """The hosts of the leaving executors. Also a host with at least two and most of all replacements so far, unless no
-    other host is left."""
+    """The hosts of the leaving executors. A host with at least two replacements so far, and more than half of all, is
+    added, unless no other host is left."""
     left_hosts = frozenset(executor.host for executor in leaving)
     bad_hosts = {host for host, times in replaced_on.items() if 2 <= times > replaced_on.total() / 2}
     return left_hosts if {executor.host for executor in executors} <= left_hosts | bad_hosts else left_hosts | bad_hosts
@@ -105,7 +105,7 @@ class Executors:
         return self.target > 0
 
     def hold(self) -> None:
-        """Before the first change: take over as many as there are."""
+        """Call this before the first change. It takes control of the executors and keeps their number."""
         if not self.is_managed:
             self.take_over(max(1, len(self.alive())))
 
@@ -117,7 +117,8 @@ class Executors:
         return frozenset(executor.id for executor in self.alive())
 
     def existed_at(self, ids: frozenset[str], moment_s: float) -> frozenset[str]:
-        """Without executors that started later. After a crash Spark reuses ids, and an old command means old ones."""
+        """The ids without executors that started later. After a crash Spark reuses ids, and an old command refers to
+        old executors."""
         return ids - {executor.id for executor in self.alive() if executor.since_s > moment_s}
 
     def request(self, count: int) -> None:
@@ -141,7 +142,7 @@ class Executors:
         return growth
 
     def finish_growth(self, growth: Growth, deadline: Deadline) -> frozenset[str]:
-        """Wait for them. Returns the new ids."""
+        """Wait for the requested executors. Returns the new ids."""
         if not deadline.wait_until(lambda: len(self.alive()) >= growth.count):
             up = len(self.alive())
             self._ceiling = up
@@ -177,8 +178,8 @@ class Executors:
         self.kill(ids)
 
     def _went_early(self, ids: Collection[str], pace: float) -> bool:
-        """Kill them in the middle of a batch that ends sooner without them: others do their tasks again. `pace` is how
-        many times as long as others they took for a task. Returns whether they were killed, now or before."""
+        """Kill these executors in the middle of a batch if it ends sooner when others repeat their tasks. `pace` is
+        their time for a task divided by that of the others. Returns whether they were killed, now or earlier."""
         if self._killed >= frozenset(ids):
             return True
         if not self._held_up_batch.ends_sooner_without(ids, pace):
@@ -196,10 +197,10 @@ class Executors:
     def replace(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline, *, full: bool) -> str:
         """Start new executors in place of these, on other hosts if possible. Returns a warning if it was not.
 
-        The new ones are requested first, unless the cluster is `full` or granted no more before. Meanwhile the old
-        ones drain, because they would only delay the batches. They are killed when the new ones are up, or after half
-        of the time, once the batch has ended or would end sooner without them. A slow process can take long to end:
-        `see_them_gone` waits for that while the new ones work.
+        The new ones are requested first, unless the cluster is `full` or earlier granted no more. Meanwhile the old
+        ones drain, because they would only delay the batches. They are killed when two conditions hold: the new ones
+        are up or half of the time has passed, and the batch has ended or would end sooner without them. A slow process
+        can take long to end: `see_them_gone` waits for that while the new ones work.
         """
         count, before = self.target, self.alive()
         on_their_way = max(0, count - len(before))
@@ -257,11 +258,11 @@ class Executors:
             self.retire(late, batch_ends, deadline)
 
     def staying(self) -> int:
-        """How many there are, without those that started too late and will end."""
+        """The number of executors, without those that started too late and will be ended."""
         return min(len(self.alive()), self.target) if self.is_managed else len(self.alive())
 
     def late(self) -> frozenset[str]:
-        """Those beyond the target: the newest ones."""
+        """The ids of the executors above the target number: the newest ones."""
         if not self.is_managed:
             return frozenset()
         executors = sorted(self.alive(), key=lambda executor: (executor.since_s, executor.number))
@@ -278,7 +279,8 @@ class Executors:
         """Request more than needed until enough are on other hosts, because Spark cannot avoid a host.
 
         If the next one will likely be on a bad host, request one more at once: two start in the time of one.
-        `gone_count` says how many of those to replace have ended already, in whose place Spark would start others.
+        `gone_count` returns how many of the old executors have already ended. The request is smaller by that number,
+        because Spark would otherwise start others in their place.
         """
         on_host = Counter(executor.host for executor in before)
         likely = len(on_host) > 1 and min(on_host.values()) >= min(on_host[host] for host in hosts)
@@ -299,7 +301,7 @@ class Executors:
             if not deadline.wait_until(partial(enough, count)):
                 return
             if elsewhere():
-                # Wait for those that are a little later, so that they do not turn up as surplus afterwards.
+                # Wait for those that start a little later, so that they do not turn up as surplus afterwards.
                 deadline.at_most(_TOGETHER_S).wait_until(partial(all_up, count))
                 return
 

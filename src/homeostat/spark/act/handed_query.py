@@ -9,10 +9,10 @@ from homeostat.spark.act.managed_query import ManagedQuery
 
 
 class HandedQuery(ManagedQuery):
-    """The application decides when it ends. Its code sets the limit on rows that every run begins with."""
+    """The application decides when the query ends, and its code sets the limit on rows with which every run begins."""
 
     def begin(self) -> None:
-        """Start it without waiting for its first batch. An error is Spark's own."""
+        """Start it without waiting for its first batch. Errors are raised as Spark raises them."""
         self._fixed_in_code = frozenset({self._limit_knob})
         with self._lock:
             with suppress(OSError):  # the application may not be allowed to write beside its checkpoint
@@ -25,14 +25,14 @@ class HandedQuery(ManagedQuery):
             self._should_run = True
 
     def stop(self) -> None:
-        """Stop it as the application would: the session goes on, and its own limit holds."""
+        """Stop it as the application would: the session continues, and its own time limit for stopping applies."""
         with self._lock:
             self.let_go()
             if self.query is not None:
                 self.query.stop()
 
     def let_go(self) -> None:
-        """It goes on, and is no longer restarted."""
+        """Let the query run on, and never restart it again."""
         with self._lock:
             self._should_run = False
             self._hold.release()
@@ -51,7 +51,7 @@ class HandedQuery(ManagedQuery):
         return self._should_run and not self.given_up and not self._ended_by_application()
 
     def _ended_by_application(self) -> bool:
-        """Whether the application has stopped it, or the session, which is no failure."""
+        """Whether the application has stopped the query or the session, which is not a failure."""
         if self.spark.sparkContext._jsc is None or self.spark.sparkContext._jsc.sc().isStopped():
             return True
         return self.query is not None and not self.active and self.query.exception() is None
@@ -66,7 +66,7 @@ class HandedQuery(ManagedQuery):
         return remark
 
     def _keep_limit(self) -> None:
-        """A new run begins with the limit in the code of the application. Give it the one that was chosen."""
+        """A new run begins with the limit in the code of the application. Replace it with the chosen limit."""
         rows = self.values.get(self._limit_knob)
         if rows is not None and ROWS_PER_TRIGGER in self.bounds:
             self.live.renew_limit(int(rows))

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The remaining time must be so many times the time that other executors need to repeat the tasks. A smaller ratio would
-# kill executors for a gain within the noise. A choice.
+# The remaining time must be this many times the time that other executors need to repeat the tasks. With a smaller
+# ratio, executors would be killed for a gain within the noise. A choice.
 _MARGIN = 1.5
-# The batch must end at least so much sooner, because it takes a moment to start the tasks elsewhere. A choice.
+# The batch must end at least this much sooner, because it takes a moment to start the tasks elsewhere. A choice.
 _LEAST_GAIN_S = 1.0
-# The pace of executors is measured over so many stages: those of the last batch or two. A choice.
+# The pace of executors is measured over this many stages: those of the last batch or two. A choice.
 _RECENT_STAGES = 4
 # The largest number of running tasks that is read. It limits the number of calls. A choice.
 _MOST_TASKS = 64

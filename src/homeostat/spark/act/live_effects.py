@@ -1,4 +1,4 @@
-"""What batches say about a limit or an interval that was changed while they ran. No clock and no Spark here."""
+"""Whether batches show the effect of a limit or an interval that was changed while they ran. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Sign(Enum):
-    """What a batch says: the new value holds, the old one does, or it would look the same with both."""
+    """What a batch shows: the new value is in effect, the old one is, or the batch would look the same with both."""
 
     NEW = "new"
     OLD = "old"
@@ -16,7 +16,8 @@ class Sign(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SeenBatch:
-    """`rows` are those of the sources whose limit changed; `more_waits` if these had more than the batch took."""
+    """`rows` are those of the sources whose limit changed. `more_waits` is true if these sources had more rows than
+    the batch took."""
 
     number: int
     began_s: float
@@ -25,13 +26,13 @@ class SeenBatch:
     more_waits: bool = False
 
 
-# So many batches that began after a change and still look as before mean that it has no effect.
+# If this many batches began after a change and still look as before, the change has no effect.
 BATCHES = 2
 
 
 def rows_sign(batch: SeenBatch, old: float, new: float) -> Sign:
-    """`old` and `new` are the limits; infinite for none. Sources round, so the nearer limit is assumed to be in
-    effect.
+    """`old` and `new` are the limits; infinite means no limit. Sources round their limits, so the nearer one is assumed
+    to be in effect.
     """
     if new < old:
         middle = (min(old, 2.0 * new) + new) / 2.0
@@ -42,8 +43,8 @@ def rows_sign(batch: SeenBatch, old: float, new: float) -> Sign:
 
 
 def trigger_sign(earlier: SeenBatch, later: SeenBatch, old_s: float, new_s: float) -> Sign:
-    """Two batches that followed each other, both begun after the change. Spark begins a batch at the next multiple of
-    the interval, or at once if the batch before took longer than that."""
+    """`earlier` and `later` are consecutive batches that both began after the change. Spark begins a batch at the next
+    multiple of the interval, or at once if the batch before took longer than that."""
     due_old_s, due_new_s = _due_s(earlier, old_s), _due_s(earlier, new_s)
     apart_s = abs(due_new_s - due_old_s)
     if later.began_s > max(due_old_s, due_new_s) + apart_s / 2.0:

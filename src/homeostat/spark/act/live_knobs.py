@@ -52,7 +52,8 @@ class LiveKnobs:
 
     @property
     def rows(self) -> int | None:
-        """The limit that the run started with, in rows; None without a limit, or before a batch shows what it means."""
+        """The limit that the run started with, in rows; None without a limit, or until a batch shows how many rows it
+        allows."""
         if self.refusal(ROWS_PER_TRIGGER):
             return None
         assert self._limits is not None
@@ -63,7 +64,7 @@ class LiveKnobs:
         return self._trigger.interval_s if self._look() and self._trigger is not None else math.nan
 
     def renew_limit(self, rows: int) -> None:
-        """Let a new run have this many rows in a batch, once it shows its sources. Does nothing for a known run."""
+        """Set this limit in a new run, once its sources are known. Does nothing if the run already has the limit."""
         if self.refusal(ROWS_PER_TRIGGER) or self._renewed_run == self._known_run:
             return
         assert self._limits is not None
@@ -72,7 +73,7 @@ class LiveKnobs:
         self._renewed_run = self._known_run
 
     def change(self, values: Mapping[str, Value], before: Mapping[str, Value], deadline: Deadline) -> str:
-        """Change the values of these kinds of knobs, and wait until batches show it. If they do not, take it back.
+        """Change the values of these kinds of knobs, and wait until batches show the change. If they do not, undo it.
 
         `before` has the present values, as far as they are known. Returns a remark for the receipt.
         """
@@ -99,9 +100,9 @@ class LiveKnobs:
         raise QueryError(f"no batch shows the new {words}")
 
     def pause(self, checkpoint: Checkpoint, deadline: Deadline) -> bool:
-        """Let the batch under way end and no other begin. Returns whether every batch that has begun is committed.
+        """Let the current batch end and no other begin. Returns whether every batch that has begun is committed.
 
-        If that is not possible, or takes too long, batches go on as before.
+        If that is not possible, or takes too long, batches continue as before.
         """
         try:
             if not self._look() or self._limits is None or self._limits.pause_refusal:
@@ -140,7 +141,7 @@ class LiveKnobs:
         return lambda watch: watch.rows_signs(old, float(value)), undo
 
     def _look(self) -> bool:
-        """Read the members of the present run, once. Returns whether there is one."""
+        """Read the limits and the trigger of the current run, once per run. Returns whether a run is active."""
         query = self._run.query
         if query is None or not self._run.active:
             return False
@@ -155,7 +156,7 @@ class LiveKnobs:
 
 
 class _Watch:
-    """The batches since a change. `first` is the first one that certainly began after it."""
+    """The batches since a change. `first` is the number of the first batch that certainly began after it."""
 
     def __init__(self, run: QueryRun, first: int) -> None:
         self._run, self._first = run, first

@@ -2,7 +2,7 @@
 
 Spark has no API for this. Each run keeps its sources with their limits in `uniqueSources`, a map that every batch reads
 anew. A source stops its query if it gets a kind of limit that it does not know. So a limit is only replaced by one of
-the same kind, except where the source is known to take another.
+the same kind, except where the source is known to accept another kind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 ROWS, FILES, BYTES = "rows", "files", "bytes"
-# What Spark's readers of Python sources write for "no limit", and what a person may write: nothing reaches it.
+# A limit of at least this size counts as no limit. Spark's readers of Python sources write such a number, and so may
+# people.
 UNLIMITED = 2**61
 _COMPOSITE, _ALL, _PYTHON = "CompositeReadLimit", "ReadAllAvailable", "PythonStreamingSourceReadLimit"
 # Spark's names of the limits, with what they count and the method that reads or makes one.
@@ -27,7 +28,8 @@ _PYTHON_KINDS = {
     "ReadMaxFiles": (FILES, "max_files"),
     "ReadMaxBytes": (BYTES, "max_bytes"),
 }
-# Sources that take a limit although they have none: Kafka in rows; files can stop, but rows say nothing about files.
+# Sources that accept a limit although they have none. Kafka accepts one in rows. A file source can only be paused,
+# because a number of rows cannot be converted to a number of files.
 _KAFKA, _FILE_SOURCE = "KafkaMicroBatchStream", "FileStreamSource"
 # This source accepts a limit, but then produces as many rows as before.
 _DEAF = "RatePerMicroBatchStream"
@@ -38,7 +40,7 @@ _NO_SOURCES = "the query has not opened its sources yet"
 class LimitedSource:
     """A source of a run and the limit that the run started with.
 
-    `amount` is how many `unit` a batch may have, None without a limit. `with_amount` makes such a limit.
+    `amount` is the largest number of `unit` in a batch; None without a limit. `with_amount` makes such a limit.
     """
 
     source: Any
@@ -51,8 +53,8 @@ class LimitedSource:
 class LiveLimits:
     """The limits of one run. `refusal` is why they cannot change; empty if they can.
 
-    With `shared`, the rows of a batch are divided among the sources as their own limits are; otherwise each source
-    gets all of them, as Homeostat sets it in the options of a pipeline's sources.
+    With `shared`, the rows of a batch are divided among the sources in proportion to their own limits. Otherwise each
+    source may have all of them, as with the options that Homeostat sets for the sources of a pipeline.
     """
 
     def __init__(self, spark: SparkSession, query: StreamingQuery, *, shared: bool) -> None:
@@ -71,7 +73,7 @@ class LiveLimits:
 
     @property
     def rows(self) -> int | None:
-        """How many rows the limits that can change allowed together at the start of the run; None if one had none."""
+        """The sum of the changeable limits in rows at the start of the run; None if a source had no such limit."""
         amounts = [each.amount for each in self._adjusted if each.unit == ROWS and each.amount is not None]
         return sum(amounts) if amounts and len(amounts) == len(self._adjusted) else None
 
@@ -81,7 +83,7 @@ class LiveLimits:
 
     @property
     def adjusted(self) -> frozenset[str]:
-        """The descriptions of the sources that a change is about, as progress reports have them."""
+        """The sources whose limits change, by their descriptions in progress reports."""
         return frozenset(each.description for each in self._adjusted)
 
     @property
@@ -89,8 +91,8 @@ class LiveLimits:
         return "" if self._pausable else self.refusal or "one of its sources takes no limit"
 
     def change(self, rows: int, full_batch: float) -> None:
-        """Let the next batches have this many rows. `full_batch` is how many they have with the limits in files or
-        bytes that the run started with."""
+        """Limit the next batches to this many rows. `full_batch` is the number of rows in a full batch under the limits
+        in files or bytes that the run started with."""
         amounts = [each.amount or 0 for each in self._adjusted]
         whole = sum(amounts) if self.counts_rows else full_batch
         replaced = self._original
@@ -107,7 +109,7 @@ class LiveLimits:
         self._put(self._original)
 
     def pause(self) -> Callable[[], None]:
-        """Let no further batch begin. Returns what lets them begin again."""
+        """Let no further batch begin. Returns a function that ends the pause."""
         before = self._execution.uniqueSources()
         paused = before
         for each in self._sources:

@@ -1,7 +1,7 @@
 """The trigger interval of a running query, read and changed while it runs.
 
-Spark has no API for this. The object that paces a run reads its field `intervalMs` at every turn, so that the interval
-after the next batch is a new one.
+Spark has no API for this. The object that starts the batches of a run reads its field `intervalMs` before each batch,
+so a new interval is in effect after the next batch.
 """
 
 from __future__ import annotations

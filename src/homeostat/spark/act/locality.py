@@ -43,7 +43,8 @@ class Locality:
                     self._conf.remove(key)
 
     def spread(self, fresh: frozenset[str], worked: Worked, enough: Callable[[], bool], deadline: Deadline) -> str:
-        """Wait until all new executors have worked, or until it is `enough`. Returns which have not, as a sentence."""
+        """Wait until all new executors have worked, or until `enough` is true. Returns a sentence that names those that
+        have not worked."""
         if not fresh:
             return ""
         with self.lower():

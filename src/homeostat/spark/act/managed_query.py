@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-# How long to wait for the end of a batch before a restart: an open batch is done twice, and moving its state costs a
-# run of its own. Longer would let a batch that hangs delay the restart.
+# How long to wait for the end of a batch before a restart. Otherwise Spark repeats the open batch, and if state is to
+# be moved, the repetition needs a run of its own. A longer wait would let a batch that hangs delay the restart.
 _BATCH_END_S, _LOOK_S = 15.0, 0.02
-# The share of a command's time in which batches must show a change without a restart. The rest is left for a restart.
+# Batches must show a change without a restart within this share of a command's time. The rest is kept for a restart.
 _SHARE_TO_SEE = 0.6
 # How long a query may take to come back with its old values after a change failed.
 _RETURN_S = 120.0
 
 
-# The least and the most value, by kind of knob.
+# The minimum and the maximum value, by kind of knob.
 Bounds = Mapping[str, tuple[Value, Value]]
 
 
 class ManagedQuery:
     """One query and the values of its knobs.
 
-    `build` makes the writer for given values; None for a query that the application started itself, of which only the
-    live knobs can change. In an `attached` application, these change only within `bounds`.
+    `build` makes the writer for given values. It is None for a query that the application started itself: only the live
+    knobs of such a query can change. In an `attached` application, these change only within `bounds`.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class ManagedQuery:
         self.set_by_application: frozenset[Knob] = frozenset()  # shown, never changed
         self.bounds: Bounds = bounds or {}
         self.attached = bounds is not None
-        self.longest_trigger_s: float | None = None  # without an objective for the latency; None if the user chose none
-        self._fixed_in_code: frozenset[Knob] = frozenset()  # a restart begins with the values in the code
-        self.verifies = True  # moved state is compared with what it was
+        self.longest_trigger_s: float | None = None  # if the objective has no latency; None if the user chose none
+        self._fixed_in_code: frozenset[Knob] = frozenset()  # a restart resets them to the values in the code
+        self.verifies = True  # moved state is compared with the original
         self.checkpoint = Checkpoint(str(checkpoint), files_of(str(checkpoint), spark))
         self.spark = spark
         self._launcher = QueryLauncher(spark, name, build, self.checkpoint.location)
@@ -96,7 +96,7 @@ class ManagedQuery:
 
     @property
     def waits_for(self) -> str:
-        """What the current run is doing according to Spark; empty if it has finished a batch or has nothing to do."""
+        """The activity of the current run, from Spark; empty if it has finished a batch or has nothing to do."""
         return self._run.waits_for
 
     @property
@@ -133,7 +133,7 @@ class ManagedQuery:
             try:
                 self._hold.take()
                 self._launch_again()
-                # A first batch may outlast the deadline. Only a query that has ended did not start.
+                # A first batch may outlast the deadline. The start has failed only if the query has ended.
                 if not self._run.works_within(deadline) and not self.active:
                     raise QueryError(self._run.why_ended())
             except Exception as error:
@@ -157,14 +157,14 @@ class ManagedQuery:
             old, new = self.values, {**self.values, **values}
             move = Move(self.spark, self.checkpoint, self._run.progress)
             try:
-                # Build before anything stops: a query that cannot be built then costs nothing.
+                # Build before anything stops, so that the query keeps running if it cannot be built.
                 writer = self._launcher.writer(new)
             except Exception as error:
                 raise QueryError(
                     f"cannot build the query with these values: {first_line(error)}", where=self.name
                 ) from error
             try:
-                # No batch is then open when the query stops. Without a pause, Spark repeats the open one.
+                # After a pause, no batch is open when the query stops. Without one, Spark repeats the open batch.
                 is_paused = self.live.pause(self.checkpoint, deadline.at_most(_BATCH_END_S))
                 if not is_paused and self._moves_state(new):
                     deadline.at_most(_BATCH_END_S).wait_until(lambda: self._run.idle or not self.active, _LOOK_S)
@@ -183,8 +183,8 @@ class ManagedQuery:
             return move.settle()
 
     def change_live(self, values: Values, deadline: Deadline) -> str:
-        """Change rows per trigger and trigger interval while the query runs. If its batches do not show it, restart the
-        query with the new values, if that is possible. Returns remarks for the receipt."""
+        """Change rows per trigger and trigger interval while the query runs. If its batches do not show the change,
+        restart the query with the new values, if that is possible. Returns remarks for the receipt."""
         with self._lock:
             before = {knob.kind: self.values[knob] for knob in values if knob in self.values}
             new = {knob.kind: value for knob, value in values.items()}
@@ -206,7 +206,7 @@ class ManagedQuery:
         return self._run.last_batch()[0]
 
     def tend(self) -> str:
-        """Restart the query if it failed. Call this regularly. Returns what to report, if anything."""
+        """Restart the query if it failed. Call this regularly. Returns a sentence to report; empty if there is none."""
         if not self._lock.acquire(blocking=False):
             return ""
         try:
@@ -245,7 +245,7 @@ class ManagedQuery:
         self._retries.note_start()
 
     def _launch_again(self) -> None:
-        """With the current values, and as many state partitions as the checkpoint has."""
+        """Start with the current values, and as many state partitions as the checkpoint has."""
         state_moves.finish(self.spark, self.checkpoint)
         partitions = self.checkpoint.state_partitions()
         if partitions is not None:
@@ -260,7 +260,7 @@ class ManagedQuery:
         return int(desired) != present and self.checkpoint.has_state()
 
     def _rescale(self, values: Values, deadline: Deadline, move: Move) -> None:
-        """Change the number of state partitions in the checkpoint to these values."""
+        """Change the number of state partitions in the checkpoint to the one in these values."""
         if not self._moves_state(values):
             return
         if self.checkpoint.batches().one_is_open:
@@ -269,7 +269,7 @@ class ManagedQuery:
         move.rescale(int(values[self._state_knob]), verify=self.verifies)
 
     def _back_to(self, old: Values, move: Move) -> str:
-        """Run with the old values again. Returns how that went."""
+        """Run with the old values again. Returns the result as part of a sentence."""
         deadline = Deadline.after(_RETURN_S)
         try:
             if self.active:

@@ -1,4 +1,4 @@
-"""What can go wrong with a managed query, in sentences for its user."""
+"""The errors of a managed query, as sentences for its user."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from homeostat.checkpoint.metadata import Checkpoint
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.spark_errors import first_line
 
-# What Spark says when a checkpoint belongs to another query.
+# Parts of Spark's error messages for a checkpoint that belongs to another query.
 _OTHER_QUERY = (
     "sources in the checkpoint offsets",
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",

@@ -31,12 +31,12 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _STOP_TIMEOUT = "spark.sql.streaming.stopTimeout"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 ASYNC_OPTION = "asyncProgressTrackingEnabled"
-# With Spark's default of one second the logs have gaps, and the query could not go on without this option.
+# With Spark's default interval of one second the logs have gaps, and the query could not continue without this option.
 _ASYNC_OPTIONS = {ASYNC_OPTION: "true", "asyncProgressTrackingCheckpointIntervalMs": "0"}
 _POOL = "spark.scheduler.pool"
 # How long Spark waits for a batch to notice that its query stops. Without a limit, a hanging sink blocks forever.
 STOP_S = 30.0
-# The same at the end of the application. A person waits for it, and the end of the session stops what still runs.
+# The same at the end of the application. A person waits for it, and the end of the session stops all queries anyway.
 LAST_STOP_S = 5.0
 # All queries share the session's settings. A query copies them when it starts.
 _session_settings = RLock()
@@ -79,7 +79,7 @@ class QueryLauncher:
         pool = context.getLocalProperty(_POOL)
         context.setLocalProperty(_POOL, pool or self._query)
         try:
-            # Spark first stops an earlier run that still hangs, and would wait for it forever.
+            # Spark first stops an earlier run that still hangs. Without the time limit, it would wait forever.
             with _settings(self._spark, settings):
                 return writer.start()
         finally:

@@ -47,7 +47,7 @@ class QueryRun:
 
     @property
     def waits_for(self) -> str:
-        """What the run is doing according to Spark; empty if it has finished a batch or has nothing to do."""
+        """The activity of the run, from Spark; empty if it has finished a batch or has nothing to do."""
         if self.query is None:
             return "not started yet"
         return "" if self._works() else str(self.query.status["message"])

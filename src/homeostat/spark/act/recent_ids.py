@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# A choice: far more than executors change at once, so that what is forgotten has long been gone.
+# A choice: far more than the executors that change at once, so that a forgotten executor ended long ago.
 IDS_KEPT = 1_000
 
 

@@ -94,7 +94,8 @@ def _copy(checkpoint: Checkpoint) -> Iterator[Checkpoint]:
 
 
 def _reopen_last_batch(copy: Checkpoint) -> bool:
-    """Returns whether it did. An open batch runs anyway, and only Spark itself can repeat a repartitioning."""
+    """Delete the commit of the last batch, so that Spark runs it again. Returns whether it did. An open batch runs
+    anyway, and a batch that changed the number of partitions cannot be run again like this."""
     batches = copy.batches()
     if batches.one_is_open or batches.finished < 0:
         return False

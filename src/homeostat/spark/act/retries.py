@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-# Failures that a query may have within the time below. A choice. The pauses before ten restarts add up to 303 s: one
-# that fails at once for longer than five minutes needs a person, and so does one that fails every few minutes.
+# Failures that a query may have within the time below. A choice. The pauses before ten restarts add up to 303 s. So a
+# query that keeps failing at once needs a person after five minutes, and so does one that fails every few minutes.
 MOST_FAILURES = 10
 WITHIN_S = 3600.0
 # A choice: long enough to spare a broken system, short enough to be back soon after it recovers.

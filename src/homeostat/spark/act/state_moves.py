@@ -20,7 +20,7 @@ _BYTES = "rocksdbSstFileSize"
 
 
 class Move:
-    """One restart. `progress` is the query's last report before it, which says how large the state is."""
+    """One restart. `progress` is the query's last report before it, from which the size of the state is known."""
 
     def __init__(self, spark: SparkSession, checkpoint: Checkpoint, progress: Mapping[str, Any] | None) -> None:
         self._spark, self._checkpoint = spark, checkpoint
@@ -62,7 +62,8 @@ class Move:
 
 
 def finish(spark: SparkSession, checkpoint: Checkpoint) -> None:
-    """Finish a move that a crash interrupted. If that fails and the state is restored, the query continues with it."""
+    """Finish a move that a crash interrupted. If that fails but the old state is restored, the query continues with the
+    old state."""
     try:
         rescale.finish(spark, checkpoint)
     except rescale.RescaleError:

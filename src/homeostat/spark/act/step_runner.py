@@ -29,7 +29,7 @@ from homeostat.spark.act.locality import Locality, Worked
 from homeostat.spark.act.managed_query import ManagedQuery
 from homeostat.spark_errors import first_line
 
-# After so many batches state has spread as far as it will. With more executors than partitions, some never get any.
+# After this many batches, state has spread as far as it will. With more executors than partitions, some never get any.
 _BATCHES_TO_SPREAD = 4
 # Undoing a step has its own time limit, because the limit of the command may have passed already.
 _UNDO_S = 60.0
@@ -37,7 +37,8 @@ _UNDO_S = 60.0
 
 @dataclass(slots=True)
 class _Progress:
-    """What the command has done so far. `growth` are executors on their way; `fresh` are those that it started."""
+    """What the command has done so far. `growth` is its unfinished request for executors, if any. `fresh` are the
+    executors that it started."""
 
     deadline: Deadline
     growth: Growth | None = None
@@ -63,7 +64,7 @@ class StepRunner:
         self._capabilities, self._worked, self._stopped = capabilities, worked, stopped
 
     def configuration(self) -> Configuration:
-        """What runs now: the executors that take tasks and stay, and the values of every query."""
+        """The current configuration: how many executors take tasks and stay, and the values of every query."""
         values: dict[Knob, Value] = {}
         retired: frozenset[str] = frozenset()
         if self._executors is not None:
@@ -101,8 +102,8 @@ class StepRunner:
             self._executors.trim(self._batch_ends, Deadline.after(_UNDO_S, self._stopped))
 
     def _starting_point(self) -> Configuration:
-        """What runs now. While Spark starts or ends executors, their number counts as different from any desired one:
-        the number that is up may be the desired one and about to change."""
+        """The current configuration. While Spark starts or ends executors, their number is given as 0, which is never
+        the desired one: the actual number may happen to be the desired one, but it is about to change."""
         observed = self.configuration()
         if self._executors is not None and self._executors.target != observed[EXECUTORS_KNOB]:
             return Configuration({**observed.values, EXECUTORS_KNOB: 0}, observed.retired)
@@ -145,14 +146,14 @@ class StepRunner:
             progress.undos.append(partial(self._scale_back, before))
 
     def _finish_growth(self, progress: _Progress) -> None:
-        """Before a restart and at the end. The other steps do not need the new executors."""
+        """Called before a restart and at the end. The other steps do not need the new executors."""
         growth, progress.growth = progress.growth, None
         if self._executors is not None and growth is not None:
             progress.fresh |= self._executors.finish_growth(growth, progress.deadline)
             progress.undos.append(partial(self._scale_back, growth.old_target))
 
     def _undos(self, progress: _Progress) -> list[Callable[[], object]]:
-        """The latest step first, and executors that are still on their way last."""
+        """How to undo the steps, latest first, and at the end an unfinished request for executors."""
         pending = [] if progress.growth is None else [partial(self._scale_back, progress.growth.old_target)]
         return [*reversed(progress.undos), *pending]
 
@@ -200,7 +201,7 @@ def _join(*sentences: str) -> str:
 
 
 def _undo(undo: Callable[[], object]) -> str:
-    """Run it. Returns why it failed, empty if it did not."""
+    """Run `undo`. Returns why it failed; empty if it did not fail."""
     try:
         undo()
     except Exception as error:

@@ -1,6 +1,6 @@
-"""Settings of Spark that a restart of a query switches on or off, and why they are not possible for some queries.
+"""Settings of Spark that can be switched on or off with a restart of a query, and why some queries do not allow this.
 
-What bounds the memory of RocksDB is not among them: an executor reads its size once, when its first store opens.
+The bound on the memory of RocksDB is not among them: an executor reads it once, when its first store opens.
 """
 
 from __future__ import annotations

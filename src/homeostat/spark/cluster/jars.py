@@ -27,7 +27,7 @@ _LIMIT_S = 900.0
 _TIMEOUTS = ("-Dsun.net.client.defaultConnectTimeout=15000", "-Dsun.net.client.defaultReadTimeout=60000")
 _REASONS = ("Server access", "UnknownHost", "Connection refused", "timed out", "not found", "UNRESOLVED", "PKIX")
 _LONGEST_REASON = 200
-# A choice: a repository that fails so often is down.
+# A choice: a repository that fails this often is down.
 _ATTEMPTS = 3
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 # The folder of temporary files below the directory of an application, and below that of the embedded cluster.
 LOCAL = "local"
-# Below it: what Java unpacks for a process, such as 15 MB of RocksDB's library for each executor.
+# Below it: the files that Java unpacks for a process, such as 15 MB of RocksDB's library for each executor.
 JAVA = "java"
-# What Spark makes there: blocks and shuffle files, and a folder for each worker and driver.
+# The files that Spark creates there: blocks and shuffle files, and a folder for each worker and driver.
 _MADE_BY_SPARK = ("blockmgr-*", "spark-*", f"{JAVA}/*")
 _LIBRARIES = f"{JAVA}/lib*.so*"
-# A process loads a library moments after it was unpacked, and then needs the file no longer.
+# A process loads a library moments after it was unpacked, and then no longer needs the file.
 _LOADED_S = 3_600.0
 
 

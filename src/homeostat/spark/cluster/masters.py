@@ -19,7 +19,7 @@ _VERIFIER, _MASTER = "endpoint-verifier", "Master"
 # answers with a failure, which also proves that it is Spark.
 _QUESTION = "org.apache.spark.rpc.netty.RpcEndpointVerifier$CheckExistence"
 _QUESTION_VERSION = 5378738997755484868
-# Spark takes this for the start of a second message and ignores it; a server that reads lines answers to it.
+# Spark takes this for the start of a second message and ignores it; a server that reads lines answers it.
 _END_OF_LINE = b"\r\n\r\n"
 
 

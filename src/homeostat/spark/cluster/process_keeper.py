@@ -1,9 +1,10 @@
 """A small process that starts other processes, and ends all of them when its parent ends.
 
 It runs as a script with the standard library only, so that it starts fast. Its parent writes one JSON order per line.
-When that input ends, also because the parent was killed, the keeper ends all processes. On Linux it adopts the
-descendants of its processes, whatever their parent or process group. There it is two processes, so that one of them can
-be killed: the inner one follows the orders, and the outer one adopts what the inner one leaves behind.
+When that input ends, even because the parent was killed, the keeper ends all processes. On Linux it adopts the
+descendants of its processes, whatever their parent or process group. There the keeper consists of two processes, so
+that either of them can be killed: the inner one follows the orders, and the outer one adopts the processes that the
+inner one leaves behind.
 """
 
 from __future__ import annotations

@@ -20,12 +20,13 @@ FOREVER = "2147483s"
 # If you stop a query in the middle of a Python sink, Spark matches the sink's traceback with a regular expression that
 # recurses once per character. With the default stack size the query's thread dies.
 DEEP_STACK = "-Xss16m"
-# Many short-lived JVMs share this machine: quick compilation warms each of them up with half of the CPU.
+# Many short-lived JVMs share this machine: with quick compilation, each of them needs half of the CPU time to warm up.
 QUICK_TO_WARM = "-XX:TieredStopAtLevel=1"
 LIGHT_COLLECTOR = "-XX:+UseSerialGC"
 # How many old parts of a rolling log are kept in addition to the current one. A choice.
 LOG_PARTS = 3
-# Spark's smallest part of an event log: small parts bound what a reader must read again, and what pruning must read.
+# The smallest part of an event log that Spark allows. With small parts, readers have less to read again, and pruning
+# has less to read.
 EVENT_LOG_PART = "10m"
 DRIVER_LOGGING = """\
 rootLogger.level = warn
@@ -135,7 +136,8 @@ def _python(master: str) -> dict[str, str]:
 
 
 def _steerable_executors(executors: int, cores: int, memory: str) -> dict[str, str]:
-    """Spark adds and removes executors at run time only with dynamic allocation on. It must not act by itself."""
+    """Executors can be added and removed at run time only if dynamic allocation is on. The long timeouts keep it from
+    acting by itself."""
     return {
         "spark.executor.cores": str(cores),
         "spark.executor.memory": memory,
@@ -160,8 +162,8 @@ def _loopback(directory: Path) -> dict[str, str]:
 
 
 def _java(master: str, directory: Path, log_bytes: int) -> dict[str, str]:
-    """The driver logs to a file, because its standard error belongs to the application. What Java unpacks goes below
-    the directory as well, where it is deleted if the process was killed."""
+    """The driver logs to a file, because its standard error belongs to the application. The files that Java unpacks go
+    below the directory as well, so that they are deleted later if the process is killed."""
     files = directory / "conf"
     logs = directory / "logs"
     for path in (files, logs):
@@ -181,7 +183,7 @@ def _java(master: str, directory: Path, log_bytes: int) -> dict[str, str]:
 
 
 def _local(master: str) -> bool:
-    """Driver and executor are one process."""
+    """Whether driver and executor are one process."""
     return master == "local" or master.startswith("local[")
 
 

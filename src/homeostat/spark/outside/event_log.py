@@ -1,4 +1,4 @@
-"""Reads Spark's event log, from one file or a rolling directory, also while the application runs."""
+"""Reads Spark's event log, from one file or a rolling directory, even while the application runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KINDS = (
     QUERY_PROGRESS,
     QUERY_TERMINATED,
 )
-# What observations are made from.
+# The events from which observations are made.
 OBSERVED_KINDS = (
     *KINDS,
     JOB_END,
@@ -214,7 +214,7 @@ def _skip(stream: IO[bytes], count: int) -> None:
 
 
 def _whole_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Up to the last line end. What follows is still being written, or was cut off."""
+    """The lines up to the last line end. The rest is still being written, or was cut off."""
     while True:
         try:
             line = stream.readline()

@@ -1,7 +1,7 @@
 """Keeps Spark's event logs within a size: deletes those of earlier runs, and the oldest parts of the present one.
 
-What later readers need of the deleted parts stays in a compacted file, as Spark's history server writes them: the
-settings, the executors and the queries.
+The events of the deleted parts that later readers need stay in a compacted file, as Spark's history server writes them.
+They describe the settings, the executors and the queries.
 """
 
 from __future__ import annotations

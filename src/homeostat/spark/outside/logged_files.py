@@ -60,7 +60,7 @@ class LoggedFiles:
 
 
 def _file_metrics(plan: Json) -> Iterator[tuple[int, str]]:
-    """The numbers of the metrics about files, in this plan and below."""
+    """The number and the name of each metric about files, in this plan and its children."""
     for metric in plan.get("metrics") or ():
         if metric["name"] in FILE_METRICS:
             yield int(metric["accumulatorId"]), str(metric["name"])

@@ -43,7 +43,7 @@ class _Task:
 
 
 def record(path: str | Path) -> RecordedRun:
-    """The query of the logged application that has the most batches."""
+    """The record of the query that has the most batches in the log."""
     recorder = Recorder()
     log = EventLog(path)
     recorder.take(log.new_events())

@@ -17,7 +17,8 @@ from homeostat.spark.sense.stage_run import StageRun, stage_run
 from homeostat.spark.sense.task_answers import OtherAttempt, Task, TaskList
 
 Json = Mapping[str, Any]
-# Jobs that belong to no batch, or to one whose end is not in the log. A choice: more than the batches under way have.
+# The most jobs that are kept: the end of a batch may be missing from the log. A choice: more than the batches under way
+# have.
 _MOST_JOBS = 2_000
 
 
@@ -53,7 +54,7 @@ class LoggedStages:
         self._runs[str(event["id"])] = str(event["runId"])
 
     def job_started(self, event: Event) -> None:
-        """The properties of a job name its query and its batch, also if the user gave it another description."""
+        """The properties of a job name its query and its batch, even if the user gave it another description."""
         properties = event.get("Properties") or {}
         number = properties.get("streaming.sql.batchId")
         if number is None:

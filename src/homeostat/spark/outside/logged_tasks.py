@@ -15,7 +15,7 @@ _SUCCESS = "Success"
 
 
 def read_attempt(event: Event) -> Task | OtherAttempt:
-    """From the event that says that an attempt at a task ended."""
+    """From the event that reports the end of an attempt at a task."""
     info, end = event["Task Info"], event["Task End Reason"]
     index = int(info["Index"])
     partition = int(info.get("Partition ID", index))

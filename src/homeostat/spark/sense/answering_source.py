@@ -74,7 +74,7 @@ class AnsweringSource:
             else:
                 self._errors.pop(source.way, None)
                 if errors:
-                    # Two threads may get here at once. They then put the same one first, or each one that answered.
+                    # Two threads may get here at once. Each then puts a source first that has answered.
                     self._sources = (source, *(other for other in self._sources if other is not source))
                 return answer
         raise (

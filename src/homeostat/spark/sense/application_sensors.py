@@ -1,4 +1,4 @@
-"""Watches a running application: batches as they end, and the one under way. It reads only and never blocks a query."""
+"""Watches a running application: batches as they end, and the current one. It only reads and never blocks a query."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Sensors:
     """Passes events about the queries to `emit`, from its own threads.
 
     With `spark`, progress comes from a listener, and operators of stages from the driver. Otherwise progress comes from
-    the queries' handles and operators from `graph_of`. Tasks, stages and executors always come from `status`. A
-    value that cannot be read is unknown (NaN, or left out).
+    the queries' handles and operators from `graph_of`. Tasks, stages and executors always come from `status`. A value
+    that cannot be read is unknown (NaN, or left out).
 
     `on_change` gets a reason when the plan is first known and when it changes. `on_executors` gets the executors that
     are gone and those that are new; executors that are `leaving` count as gone. `balance_of` is called after every
     batch and returns what is known about how evenly the keys of the query are spread. `clock` is the time for all
-    events, and `steady_s` translates moments of Spark's clock into it.
+    events, and `steady_s` converts times of Spark's clock into it.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Sensors:
 
     @property
     def silent_s(self) -> float:
-        """How long Spark has not answered."""
+        """For how long Spark has not answered."""
         return self._executors.silent_s
 
     def under_way(self) -> UnderWay | None:

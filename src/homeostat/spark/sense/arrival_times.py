@@ -1,4 +1,4 @@
-"""When the row at an offset arrived, from moments at which the end of its partition was known."""
+"""When the row at an offset arrived, estimated from the times at which the end of its partition was known."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ class DeclaredSteps:
     """Each tuple is in the order of the calls in the pipeline's function; Spark's plan has the steps in the same order.
 
     `repartitions` are the names of steps with a number of partitions of their own (`ctx.parallelism`), `spreads` of
-    keyed operators (`ctx.spread`), `rebalances` of sources whose rows can be dealt anew (`ctx.rebalanced`), and
+    keyed operators (`ctx.spread`), `rebalances` of sources whose rows can be redistributed (`ctx.rebalanced`), and
     `watches` of rows whose largest keys are sketched (`ctx.watched`).
     """
 
@@ -39,5 +39,5 @@ NO_STEPS = DeclaredSteps()
 
 
 def combine_name(spread: str) -> str:
-    """The name of the stage that adds up rows before they reach the state of a spread operator."""
+    """The name of the stage that combines rows before they reach the state of a spread operator."""
     return f"{spread}-combine"

@@ -42,11 +42,11 @@ class IdleTrigger:
 
 
 class EndedBatches:
-    """Emits one observation per batch, in order, also for batches that the listener missed.
+    """Emits one observation per batch, in order, even for batches that the listener missed.
 
-    Batches that ended before it was made are left out. `stores` holds the settings of the state stores. `surroundings`
-    looks at the driver and its host. `clipped`
-    counts observations whose end, by Spark's clock, was not after that of the one before, or was in the future.
+    Batches that ended before this object was created are left out. `stores` holds the settings of the state stores.
+    `surroundings` looks at the driver and its host. `clipped` counts observations whose end, by Spark's clock, was not
+    after that of the one before, or was in the future.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class EndedBatches:
         self.stopped = False
 
     def on_progress(self, report: Json) -> None:
-        """Take a progress report, and first the batches between the last one and this one."""
+        """Process a progress report, after any batches that were missed before it."""
         progress = self._read(report)
         run = self._queries.run(progress.run)
         if run is None or progress.batch <= run.last_batch:
@@ -81,12 +81,12 @@ class EndedBatches:
         self._observe(run, progress)
 
     def catch_up(self) -> None:
-        """Take the batches that Spark still reports and that were not observed."""
+        """Process the batches that were not observed and that Spark still reports."""
         for run in self._queries.running():
             self._catch_up(run)
 
     def on_idle(self, idle: IdleTrigger) -> None:
-        """Nothing arrived since the last observation."""
+        """Process a trigger without data: nothing has arrived since the last observation."""
         run = self._queries.run(idle.run)
         if run is None:
             return
@@ -188,9 +188,10 @@ class EndedBatches:
         return replace(progress, started_s=self._steady_s(progress.started_s))
 
     def _tell(self, run: QueryRun, observation: Observation) -> None:
-        """An observation spans the time since the one before. The first spans its own duration.
+        """An observation spans the time since the one before. The first spans the duration of its batch.
 
-        Clocks of several processes differ a little, and may be set. An observation still ends after the one before.
+        The clocks of several processes differ a little, and may be set. Even then, each observation must end after the
+        one before.
         """
         at_s, span_s = min(observation.at_s, self._clock()), observation.span_s
         if run.last_s is not None and at_s - run.last_s >= _LEAST_SPAN_S:
@@ -205,7 +206,7 @@ class EndedBatches:
         self._emit(Observed(replace(observation, at_s=at_s, span_s=max(span_s, _LEAST_SPAN_S))))
 
     def _arrivals(self, run: QueryRun, progress: Progress) -> Arrivals:
-        """What had arrived when the batch ended, if the source can tell; otherwise what Spark saw when it began."""
+        """The rows that had arrived when the batch ended. If that is unknown, those that Spark saw when it began."""
 
         def watched_end(source: int, at_s: float) -> float:
             return self._sources.end_at(run, source, at_s) if self._sources is not None else NAN

@@ -76,7 +76,7 @@ class ExecutorWatch:
 
     @property
     def silent_s(self) -> float:
-        """How long Spark has not answered."""
+        """For how long Spark has not answered."""
         return self._clock() - max(self._read_s, self._started_s)
 
     def read(self) -> None:

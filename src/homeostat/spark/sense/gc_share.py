@@ -12,7 +12,7 @@ _LEAST_SPAN_S, _LONGEST_SPAN_S = 20.0, 60.0
 
 
 class GcShare:
-    """Takes the total so far, with times of one clock."""
+    """Takes the total time so far. All times must come from one clock."""
 
     def __init__(self) -> None:
         self._sums: deque[tuple[float, float]] = deque()

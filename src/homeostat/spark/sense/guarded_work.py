@@ -19,7 +19,8 @@ class GuardedWork:
         self.spark_answers = False
 
     def run(self, where: str, work: Callable[[], object]) -> bool:
-        """Whether the work succeeded. The same kind of failure is reported again only after a minute without it."""
+        """Return whether the work succeeded. A failure of the same kind is reported again only after a minute without
+        it."""
         try:
             work()
         except SensorError as error:

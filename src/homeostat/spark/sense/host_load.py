@@ -1,4 +1,4 @@
-"""How busy the driver's own host is, and with whose processes, from /proc."""
+"""How busy the driver's host is, with the application's own processes and with others, from /proc."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def read_command(pid: int, proc: Path = _PROC) -> str:
 
 
 class HostLoad:
-    """The application's processes are the `roots`, those that name the application in their command, as executors do,
-    and all that they started."""
+    """The application's processes are the `roots`, those with the id of the application in their command, such as
+    executors, and all processes that these have started."""
 
     def __init__(
         self, host: str, application: str, roots: Iterable[int], clock: Callable[[], float], proc: Path = _PROC
@@ -99,8 +99,8 @@ class HostLoad:
         return HostSample(self._host, float(cpu.cores), busy, max(0.0, busy - used / total))
 
     def _own_ticks(self) -> dict[tuple[int, int], int]:
-        """The CPU time of each root with all that it started. The system reuses process ids, so the keys also have the
-        start time."""
+        """The CPU time of each root with all processes that it started. The system reuses process ids, so the keys also
+        have the start time."""
         processes = {process.pid: process for process in read_processes(self._proc)}
         present = {(each.pid, each.began) for each in processes.values()}
         self._executors = {key: is_mine for key, is_mine in self._executors.items() if key in present}
@@ -110,7 +110,7 @@ class HostLoad:
             if process is None or self._is_root(process):
                 return process
             if process.pid not in roots:
-                roots[process.pid] = None  # a parent that has ended and whose id was used again could lead in a circle
+                roots[process.pid] = None  # reused ids of parents that have ended could form a cycle
                 roots[process.pid] = root_of(processes.get(process.parent))
             return roots[process.pid]
 

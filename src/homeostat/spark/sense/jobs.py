@@ -1,4 +1,4 @@
-"""The jobs and stages of a batch, as Spark shows them. Job numbers are counted up, so that no long list is needed."""
+"""The jobs and stages of a batch, as Spark shows them. Jobs are read one by one, by number, to avoid long lists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from homeostat.spark.sense.task_pages import MOST_TASKS, WHOLE_TASKS, read_attem
 # that moment, and still short enough that a lost task does not delay the observation much.
 _SETTLE_S = 2.0
 _SETTLE_POLL_S = 0.05
-_JOBS_KEPT = 2_000  # a choice: more than the batches of 50 queries under way have; older ones were read or missed
+_JOBS_KEPT = 2_000  # a choice: more than 50 queries have in their current batches; older jobs were read or missed
 NO_SPAN = (math.inf, -math.inf)
 
 

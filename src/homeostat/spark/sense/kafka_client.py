@@ -12,7 +12,7 @@ from typing import Any
 from homeostat.core.observation import NAN
 from homeostat.spark.sense.source_formats import SourceOptions
 
-# One request may take this long. A broker that answers later is as good as silent for a look every second. A choice.
+# One request may take this long. Brokers are asked every second, so that a later answer is as good as none. A choice.
 LIMIT_S = 3.0
 INSTALL = "pip install 'homeostat[kafka]'"
 _PREFIX = "kafka."
@@ -39,7 +39,7 @@ class TopicState:
 
 
 def client_settings(source: SourceOptions) -> dict[str, str]:
-    """The settings for librdkafka. A CannotAskError if those for Spark have no equivalent."""
+    """The settings for librdkafka. Raises CannotAskError if those for Spark have no equivalent."""
     spark_settings = {
         name.lower().removeprefix(_PREFIX): value
         for name, value in source.options.items()
@@ -120,8 +120,8 @@ class KafkaClient:
         return self._offsets({place: OffsetSpec.for_timestamp(int(1000 * at_s)) for place, at_s in moments_s.items()})
 
     def newest_s(self, places: Collection[Place]) -> float:
-        """When the newest row of these partitions was written, in seconds since 1970 by the clock of its writer or of
-        the broker, as the topic is set; NaN if they have no rows."""
+        """When the newest row of these partitions was written, in seconds since 1970. The clock is that of its writer
+        or of the broker, depending on the settings of the topic. NaN if they have no rows."""
         from confluent_kafka.admin import OffsetSpec
 
         answers = self._ask(dict.fromkeys(places, OffsetSpec.max_timestamp()))
@@ -190,7 +190,7 @@ def _topics(source: SourceOptions) -> tuple[str, ...] | re.Pattern[str]:
 
 
 def _is_unknown(error: Exception) -> bool:
-    """Whether the broker says that a topic does not exist."""
+    """Whether the error means that a topic does not exist."""
     from confluent_kafka import KafkaError
 
     code: Callable[[], int] | None = getattr(error.args[0], "code", None) if error.args else None

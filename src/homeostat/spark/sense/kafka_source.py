@@ -17,7 +17,7 @@ from homeostat.spark.sense.kafka_client import KafkaClient, Place, TopicState
 TOPICS_EVERY_S, SETTINGS_EVERY_S = 5.0, 60.0
 # The arrival rate is measured over these seconds: shorter follows bursts, longer is steadier. A choice.
 RATE_OVER_S = 10.0
-# If a backlog is older than the watch, Homeostat searches for its age at these times, the latest first.
+# If a backlog is older than the first observation, Homeostat tries these ages, the shortest first.
 _AGES_S = (
     1.0,
     5.0,
@@ -37,9 +37,9 @@ _AGE_ERROR = 0.1
 _SURE_S = 2.0  # looks are a second apart, so the age cannot be known more precisely
 
 
-# Deletion moves in steps, one segment at a time: its pace is measured over minutes. A choice.
+# Kafka deletes rows one segment at a time, so the pace of deletion is measured over minutes. A choice.
 KEPT_OVER_S = 600.0
-# The steps of deletion from which a pace is measured. A choice: one step has no pace.
+# The fewest steps of deletion from which a pace is measured. A choice: one step is not enough.
 _LEAST_STEPS = 2
 
 
@@ -84,7 +84,7 @@ class KafkaSource:
         return self._ask.servers
 
     def publish(self, group: str, offsets: Mapping[Place, float]) -> None:
-        """Commit offsets for a group without members. Raises what the client raises."""
+        """Commit offsets for a group without members. Raises the errors of the client."""
         self._ask.publish(group, offsets)
 
     def look(self, offset: Any, rows_per_offset: float) -> SourceSample:
@@ -127,7 +127,7 @@ class KafkaSource:
             self._kept_s = self._kept()
         partitions = tuple(self._sample(place, read, firsts, now_s) for place in sorted(self._topics.leaders))
         listed = {topic for topic, _ in self._topics.leaders}
-        # A pattern does not name the topics that no longer exist, but earlier batches have read them.
+        # A pattern does not name topics that were deleted, but earlier batches have read them.
         missing_topics = {*self._topics.missing_topics, *(topic for topic, _ in read if topic not in listed)}
         overtaken_s = min((partition.overtaken_s(now_s) for partition in self._partitions.values()), default=math.inf)
         return SourceSample(
@@ -162,7 +162,7 @@ class KafkaSource:
     ) -> SourcePartition:
         times = self._partitions[place].ends if place in self._partitions else ArrivalTimes()
         first = firsts.get(place, NAN)
-        # Spark reads a partition that was added from its beginning.
+        # Spark reads a new partition from its beginning.
         at = read.get(place, first if read else NAN)
         unread = max(at, first) if math.isfinite(first) else at
         return SourcePartition(
@@ -176,7 +176,7 @@ class KafkaSource:
         )
 
     def _look_back(self, read: Mapping[Place, float], firsts: Mapping[Place, float], now_s: float) -> None:
-        """Ask when the oldest unread rows arrived, with one request for each partition and look."""
+        """Ask the brokers when the oldest unread rows arrived, at most once per partition in each look."""
         moments_s: dict[Place, float] = {}
         for place, partition in self._partitions.items():
             times, offset = partition.ends, max(read.get(place, NAN), firsts.get(place, NAN))
@@ -229,7 +229,7 @@ def read_offsets(offset: Any) -> dict[Place, float]:
 
 
 def _reason(error: Exception) -> str:
-    """What librdkafka says, without its codes."""
+    """The message of librdkafka, without its codes."""
     first = error.args[0] if error.args else error
     text = getattr(first, "str", None)
     return str(text() if callable(text) else error).strip().splitlines()[0][:120] if str(error) else ""

@@ -1,4 +1,7 @@
-"""How evenly the keys of a query's state would fall on other numbers of partitions. Read when its tasks stay uneven."""
+"""How evenly the keys of a query's state would spread over other numbers of partitions.
+
+The keys are read when the tasks of the query stay uneven.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _MORE = 16
 
 @dataclass
 class _QueryKeys:
-    """What is known about the keys of one query, and the number of `partitions` that this is about."""
+    """The knowledge about the keys of one query, as long as it has this number of `partitions`."""
 
     uneven_batches: int = 0
     read_s: float = float("-inf")
@@ -39,7 +42,7 @@ class _QueryKeys:
 
 
 class Balances:
-    """Calls `read` in its own thread, since it takes a while and a Spark job. It does so once the partitions are
+    """Calls `read` in its own thread, because it runs a Spark job and takes a while. It does so once the partitions are
     `uneven`, and not again within half an hour while the number of partitions stays the same."""
 
     def __init__(
@@ -78,7 +81,7 @@ class Balances:
 
 
 def read_balance(spark: SparkSession, checkpoint: Checkpoint) -> Balance | None:
-    """For the last committed batch, by number of partitions. None if the query has no state."""
+    """The balance of the last committed batch, by number of partitions. None if the query has no state."""
     from homeostat.checkpoint import raw_rows
     from homeostat.checkpoint.partition_preview import preview
 

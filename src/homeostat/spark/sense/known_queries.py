@@ -12,14 +12,14 @@ from homeostat.spark.sense.progress import Arrivals, Progress, RowShare
 from homeostat.spark.sense.query_handle import QueryHandle
 from homeostat.spark.sense.stage_names import NameBook, RanStage, plan_version, qualify
 
-# Runs that are over, of all queries together: their last reports may still arrive. A choice, and a bound on the memory
-# of an application whose queries restart for years.
+# How many runs that have ended are kept, over all queries: their last reports may still arrive. A choice. It bounds the
+# memory of an application whose queries restart for years.
 _ENDED_RUNS_KEPT = 100
 
 
 @dataclass
 class KnownQuery:
-    """What outlives a restart of a query: the names of its stages, and how many rows had arrived at which time.
+    """The data that a restart of a query keeps: the names of its stages, and how many rows had arrived at which time.
 
     `shares` is by the number of the source, for those whose offsets are not all rows.
     """
@@ -34,7 +34,7 @@ class KnownQuery:
         return {index: share.rows_per_offset for index, share in self.shares.items()}
 
     def add_shares(self, newest: Mapping[int, RowShare]) -> None:
-        """Take what a batch shows."""
+        """Add the shares of a batch."""
         for index, share in newest.items():
             self.shares[index] = self.shares.get(index, RowShare()).after(share)
 
@@ -104,7 +104,7 @@ class QueryBook:
                 names.learn(plan_exchanges)
 
     def name(self, run: QueryRun, stages: Sequence[RanStage], *, whole: bool) -> dict[int, str]:
-        """The component of each stage. `whole`: these are all stages of a finished batch with rows."""
+        """The component of each stage. `whole` means that these are all stages of a finished batch with rows."""
         with self._lock:
             book = run.query.names
             components = book.assign(stages) if whole else book.find(stages)

@@ -16,15 +16,15 @@ MOST_JOBS = 50
 
 
 class BatchJobs(NamedTuple):
-    """The jobs of a batch, apart."""
+    """The jobs of a batch: those of the query, and the others."""
 
     of_query: list[Job]
     others: list[Job]
 
 
 def split_jobs(jobs: Sequence[Job], graph_of: Callable[[int], StageGraph | None]) -> BatchJobs:
-    """A job is the query's if it scans a stream, reads what such a job has shuffled, or collects the small side of a
-    join. If no operator scans a stream, as with file sources, all jobs belong to the query."""
+    """A job belongs to the query if it scans a stream, reads shuffled rows of such a job, or collects the small side of
+    a join. If no operator scans a stream, as with file sources, all jobs belong to the query."""
     if len(jobs) <= 1:
         return BatchJobs(list(jobs), [])
     graphs = {job.id: [graph for stage in job.stages if (graph := graph_of(stage)) is not None] for job in jobs}

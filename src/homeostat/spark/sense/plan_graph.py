@@ -35,7 +35,7 @@ class StageGraph:
 
     @property
     def feeds(self) -> bool:
-        """Whether its rows go into an exchange. That is then its last operator, but not the one it reads from."""
+        """Whether its rows go into an exchange, which is then its last operator, and not the one it reads from."""
         last = self.operators[-1:]
         return bool(last) and last[0].name == "Exchange" and not (self.reads and len(self.operators) == 1)
 

@@ -17,10 +17,10 @@ from homeostat.spark.sense.state_stores import read_states
 Json = Mapping[str, Any]
 _BATCH_DURATION = "triggerExecution"
 NO_GAPS: Mapping[int, float] = {}
-# How much earlier batches count beside the newest, each less than the one after it: more is steadier, less follows
+# The weight of each batch relative to the one after it. A larger weight is steadier; a smaller one follows changes
 # sooner. A choice.
 _KEPT_OF_EARLIER = 0.7
-# From this share of rows among the offsets on, every offset counts as a row: the arithmetic of many batches.
+# If at least this share of the offsets are rows, every offset counts as a row: sums over many batches are not exact.
 _ALL_ROWS = 1.0 - 1e-9
 KEYS_METRIC = "homeostat "  # followed by the name of a spread or a watch: an observed metric about its keys
 
@@ -28,8 +28,8 @@ KEYS_METRIC = "homeostat "  # followed by the name of a spread or a watch: an ob
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
     """Rows that a batch read from a source. `start` and `end` are the numbers of rows before the offsets where the
-    batch started and ended, and `latest` before the latest offset when it began. `offset` is the end offset in the
-    source's own format."""
+    batch started and ended. `latest` is the number before the latest offset at the beginning of the batch. `offset` is
+    the end offset in the source's own format."""
 
     rows: float
     end: float
@@ -123,7 +123,7 @@ def _key_load(metrics: Json) -> KeyLoad:
 
 
 def arrivals(progress: Progress) -> Arrivals:
-    """What had arrived when the batch began, from its progress report."""
+    """The rows that had arrived when the batch began, from its progress report."""
     return Arrivals(progress.started_s, tuple(source.latest for source in progress.sources))
 
 
@@ -139,7 +139,7 @@ def arrived_rows(
 ) -> tuple[float, ...]:
     """Rows that had arrived at each source at `at_s`, some time after the batch began; NaN if only Spark knows.
 
-    `watched_end` returns the arrivals that were observed at a source (by its number) at a given time, if it was asked.
+    `watched_end` returns the arrivals at a source (by its number) at a given time, if Homeostat observes that source.
     """
     if len(sources) != len(progress.sources):
         return (NAN,) * len(progress.sources)
@@ -151,7 +151,7 @@ def arrived_rows(
 
 
 def usual_share(part: SourceProgress) -> float:
-    """How many rows an offset is, as long as no batch has shown it: unknown for files, whose offsets are bytes."""
+    """The rows per offset, until a batch has shown them: unknown for files, whose offsets are bytes."""
     return NAN if _is_of_files(part.offset) else 1.0
 
 
@@ -161,8 +161,8 @@ def _is_of_files(offset: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowShare:
-    """How many rows there were for the offsets that batches read lately. Larger batches count for more, so that one
-    that read nothing but the end of a transaction changes little."""
+    """The rows and the offsets that recent batches read. Larger batches count for more, so that a batch that read only
+    the end of a transaction changes little."""
 
     rows: float = 0.0
     offsets: float = 0.0
@@ -178,8 +178,8 @@ class RowShare:
 def row_shares(sources: Sequence[SourceOptions], progress: Progress) -> dict[int, RowShare]:
     """By the number of the source: the offsets that the batch read, and how many of them were rows.
 
-    Kafka has at most one row for each, and none for the marks that end transactions, for rows of aborted ones, and
-    where a compacted topic has gaps. The offsets of files are bytes. Other offsets are rows.
+    Kafka has at most one row for each offset. It has none for the markers that end transactions, for rows of aborted
+    transactions, and for the gaps of a compacted topic. The offsets of files are bytes. Other offsets are rows.
     """
     shares = {}
     for index, (source, part) in enumerate(zip(sources, progress.sources, strict=False)):
@@ -252,7 +252,7 @@ def idle_flows(query: str, names: Sequence[str], trigger_s: float, waiting: floa
 def _rates(now: Arrivals, before: Arrivals | None) -> list[float]:
     if before is None or len(before.rows) != len(now.rows) or now.at_s <= before.at_s:
         return [NAN] * len(now.rows)
-    # An offset that went back (a topic was recreated) says nothing about what arrived.
+    # If an offset went back (a topic was recreated), the number of arrived rows is unknown.
     return [
         (new - old) / (now.at_s - before.at_s) if new >= old else NAN
         for new, old in zip(now.rows, before.rows, strict=True)
@@ -287,5 +287,5 @@ def _event_moment_s(event_time: Json, name: str) -> float:
     try:
         moment = moment_s(text) if isinstance(text, str) else 0.0
     except ValueError:
-        return NAN  # rows may have any time, also one in the year 10000
+        return NAN  # rows may have any time, even one in the year 10000
     return moment if moment > 0 else NAN

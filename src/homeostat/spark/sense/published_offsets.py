@@ -14,8 +14,9 @@ from homeostat.spark.sense.guarded_work import GuardedWork
 from homeostat.spark.sense.kafka_source import KafkaSource, read_offsets
 
 QUERY = "{query}"
-# After a failure, the next try comes so much later: a broker that refuses must not hold up the looks at sources. And a
-# failure that goes on for this long is reported: a broker that has just started refuses for a moment. Choices.
+# After a failure, the next attempt follows after _RETRY_S, so that a broker that refuses does not delay the looks at
+# sources. A failure is reported once it has lasted for _PATIENCE_S: a broker that has just started refuses for a
+# moment. Choices.
 _RETRY_S, _PATIENCE_S = 5.0, 30.0
 _WHERE = "consumer groups"
 

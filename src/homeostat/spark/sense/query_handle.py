@@ -32,9 +32,8 @@ def _never_busy() -> bool:
 @dataclass(frozen=True, slots=True)
 class QueryHandle:
     """One run of a query. `recent_progress` returns the progress reports that Spark still has, newest first; `plan` the
-    physical plan of the latest batch as text; `busy` whether the query is working on a batch. `checkpoint`
-    is where it keeps its progress. `steps` are the names
-    that its pipeline gave to steps."""
+    physical plan of the latest batch as text; `busy` whether the query is working on a batch. `steps` are the names
+    that its pipeline gave to steps. `checkpoint` is the location of its checkpoint."""
 
     name: str
     run_id: str

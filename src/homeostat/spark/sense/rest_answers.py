@@ -51,7 +51,7 @@ class ListedApplication:
 @dataclass(frozen=True, slots=True)
 class Job:
     """`group` is the run id of the query that started it. `batch` is None if its description names none. `name` is the
-    user's own description, or else where in the code it was started. `broadcasts` says that it collects the small side
+    user's own description, or else where in the code it was started. `broadcasts` is true if it collects the small side
     of a join."""
 
     id: int
@@ -121,8 +121,8 @@ class StageAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """`heap_bytes` is the most that was used of its heap so far, and `storage_bytes` what Spark gives to caches and
-    operators in it. `gc_s` is its time of garbage collection so far. `loss` says why it is gone."""
+    """`heap_bytes` is the largest use of its heap so far, and `storage_bytes` the part of the heap that Spark gives to
+    caches and operators. `gc_s` is its time of garbage collection so far. `loss` is the reason why it is gone."""
 
     id: str
     host: str

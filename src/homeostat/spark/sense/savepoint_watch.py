@@ -1,4 +1,4 @@
-"""The space of the savepoints of each query, read now and then."""
+"""The disk space of the savepoints of each query, read every few minutes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class SavepointWatch:
         self._samples: dict[str, tuple[float, SavepointSample | None]] = {}
 
     def look(self, location: str) -> SavepointSample | None:
-        """The savepoints of the checkpoint at this location, read at most every few minutes; None if
-        unknown, as for an empty location."""
+        """The savepoints of the checkpoint at this location, read at most every few minutes; None if unknown, as for an
+        empty location."""
         if not location:
             return None
         read_s, sample = self._samples.get(location, (-math.inf, None))

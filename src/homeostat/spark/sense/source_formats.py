@@ -77,7 +77,7 @@ def register(name: str, source_format: SourceFormat) -> None:
 
 
 def format_of(name: str) -> SourceFormat:
-    """The adapter of a format; one that knows nothing if none is registered."""
+    """The adapter of a format; an empty one if none is registered."""
     return _FORMATS.get(name.lower(), SourceFormat())
 
 

@@ -55,7 +55,7 @@ def row_number(description: str, offset: Any) -> float:
         return float(offset)
     if not isinstance(offset, Mapping):
         return NAN
-    for name in ("row", "offset"):  # a Kafka topic can have one of these names: then the value is no number
+    for name in ("row", "offset"):  # a Kafka topic can have one of these names: then the value is not a number
         if is_number(offset.get(name)):
             return float(offset[name])
     return _sum_over_partitions(list(offset.values()))

@@ -1,4 +1,4 @@
-"""Asks the sources of running queries, also during a batch, how many rows are waiting. It never delays a query."""
+"""Asks the sources of running queries, even during a batch, how many rows are waiting. It never delays a query."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SourceWatch:
         self._lock = threading.Lock()
 
     def publish_as(self, group: str) -> None:
-        """From now on, commit the offsets that batches end at for this consumer group; for none if it is empty."""
+        """From now on, commit the offsets at which batches end for this consumer group. An empty name ends this."""
         self._published = PublishedOffsets(group, self._guard, self._clock) if group else None
 
     def look(self) -> None:
@@ -83,7 +83,7 @@ class SourceWatch:
             self._published.publish((run.handle.name, index), source, self._read_to(run, index))
 
     def positioned(self, run: QueryRun, progress: Progress) -> Progress:
-        """The same progress, with the bytes that were read where Spark reports only how many files."""
+        """The same progress, but in bytes for file sources, for which Spark reports only the number of files."""
         sources = self._watched_sources(run)
         before = run.query.latest
         parts = list(progress.sources)
@@ -124,7 +124,7 @@ class SourceWatch:
         return watched.sources if watched is not None and watched.options == run.handle.sources else []
 
     def _sources(self, run: QueryRun) -> list[Source | None]:
-        """The sources of a run. They are kept when the query restarts, with all that they know."""
+        """The sources of a run. They are kept when the query restarts, with their history."""
         sources = self._watched_sources(run)
         if not sources and run.handle.sources:
             sources = [self._source(run, index, options) for index, options in enumerate(run.handle.sources)]
@@ -151,7 +151,7 @@ class SourceWatch:
     def _files(self, run: QueryRun, index: int, options: SourceOptions) -> FileSource | None:
         log = local_path(run.handle.checkpoint) if run.handle.checkpoint else None
         if log is None or local_path(options.option("path")) is None:
-            return None  # files of another machine are not listed, because that may cost money
+            return None  # files on another machine are not listed, because that may cost money
         return FileSource(run.handle.name, options, log / "sources" / str(index), self._clock)
 
     def _read_to(self, run: QueryRun, index: int) -> object:

@@ -15,8 +15,8 @@ Json = Mapping[str, Any]
 READ, READ_BYTES = "number of files read", "size of files read"
 WRITTEN, WRITTEN_BYTES = "number of written files", "written output"
 FILE_METRICS = (READ, READ_BYTES, WRITTEN, WRITTEN_BYTES)
-# An answer takes the driver some 10 ms. With more executions between two batches, those of other queries, the files are
-# unknown. A choice.
+# An answer takes the driver about 10 ms. If other queries have run more executions than this between two batches, the
+# files are unknown. A choice.
 _MOST_READ = 10
 _JOBS = ("runningJobIds", "successJobIds", "failedJobIds")
 _KEPT = 200  # a choice: more than the batches under way have

@@ -25,7 +25,7 @@ from homeostat.spark.sense.declared_steps import NO_STEPS, DeclaredSteps, combin
 from homeostat.spark.sense.plan_graph import Exchange, StageGraph
 
 _SCOPES_KEPT = 200  # a choice: the exchanges of many recent batches; an older scope does not come back
-_CURIOUS_BATCHES = 20  # a choice: exchanges that no plan of this many batches has shown belong to jobs of the sink
+_CURIOUS_BATCHES = 20  # a choice: exchanges that are in no plan of this many batches belong to jobs of the sink
 _WORD = re.compile(r"[A-Za-z]+")
 # Adaptive execution adds and removes these from batch to batch.
 _ADAPTIVE = ("AQEShuffleRead", "CustomShuffleReader", "ShuffleQueryStage", "ResultQueryStage", "AdaptiveSparkPlan")
@@ -67,8 +67,8 @@ class RanStage:
 @dataclass(frozen=True, slots=True)
 class NamedStage:
     """A component of a query. `inputs` are the signatures of the stages that feed it, `scans` the number of its
-    streaming scans, and `state` the kind of its state, or an empty string. `joins` says that it brings the rows of a
-    key of several inputs together."""
+    streaming scans, and `state` the kind of its state, or an empty string. `joins` is true if it brings together the
+    rows of a key from several inputs."""
 
     name: str
     signature: str
@@ -115,12 +115,13 @@ class NameBook:
 
     @property
     def curious(self) -> bool:
-        """Whether a plan could still name a stage. Exchanges in the sink's own jobs are in no plan, so this ends."""
+        """Whether a plan could still name a stage. Exchanges in the sink's own jobs are in no plan, so after some
+        batches this is False."""
         is_understood = all(not part.inputs or part.signature in self._understood for part in self.parts.values())
         return not (self.parts and is_understood) and self._batches < _CURIOUS_BATCHES
 
     def learn(self, exchanges: Sequence[Exchange]) -> None:
-        """Learn from the plan of any batch. Spark never uses a scope twice, so it need not be the current one."""
+        """Learn from the plan of any batch. Spark never uses a scope twice, so the plan need not be the current one."""
         numbered_exchanges = [exchange for exchange in exchanges if exchange.by_number]
         self._exchanges |= {exchange.scope: exchange for exchange in exchanges}
         names = self.steps.repartitions
@@ -241,7 +242,7 @@ class NameBook:
         return tuple("scan" if number == 1 else f"scan-{number}" for number in range(1, count + 1))
 
     def _complete(self, part: NamedStage, graph: StageGraph | None, by_position: str) -> NamedStage:
-        """Completed from its graph and the plan. A name from the plan replaces one that the position gave."""
+        """The stage, completed from its graph and the plan. A name from the plan replaces one given by position."""
         exchange = self._exchange_before(graph)
         repartition = part.repartition or ("" if part.name else by_position)
         if exchange is not None:
@@ -281,7 +282,7 @@ class NameBook:
 
 
 def _own_graphs(stages: Sequence[RanStage]) -> dict[int, StageGraph]:
-    """The work of each stage, without what an earlier stage of the batch has cached."""
+    """The graph of each stage, without operators whose results an earlier stage of the batch has cached."""
     graphs: dict[int, StageGraph] = {}
     cached_rdds: frozenset[int] = frozenset()
     for stage in sorted(stages, key=lambda stage: stage.id):

@@ -27,7 +27,7 @@ GraphReader = Callable[[int], StageGraph | None]
 
 @dataclass(frozen=True, slots=True)
 class BatchTasks:
-    """The tasks of a batch by component, how many of each were not read, what failed, and the jobs of others.
+    """The tasks of a batch by component, how many of each were not read, the failures, and jobs outside the query.
 
     `failures_left_out` counts attempts that failed and are not among the `failures`.
     """

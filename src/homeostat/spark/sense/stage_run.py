@@ -15,7 +15,7 @@ from homeostat.spark.sense.task_answers import OtherAttempt, Task, TaskList
 class StageRun:
     """A stage that ran in a batch, and its successful tasks (the last attempt at each partition).
 
-    `left_out` tasks were not read, because there are too many. `attempts` counts those at each partition, and
+    `left_out` tasks were not read, because there are too many. `attempts` counts the attempts at each partition, and
     `failures` are the attempts that failed. `began_s` is when the first task was launched, and `ended_s` when the stage
     was complete, both by the driver's clock.
     """

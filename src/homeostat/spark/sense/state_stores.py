@@ -22,7 +22,8 @@ _UNITS_MIB = {"b": 1 / _MIB, "k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t":
 
 
 def read_states(operators: Sequence[Json], batch: int) -> dict[str, StateSample]:
-    """By name. A name that occurs again gets a number. What Spark does not report is NaN."""
+    """The states by the name of their operator. A repeated name gets a number. Values that Spark does not report are
+    NaN."""
     samples: dict[str, StateSample] = {}
     for operator in operators:
         name = str(operator.get("operatorName") or "state")

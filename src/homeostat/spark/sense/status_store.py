@@ -1,6 +1,7 @@
 """Reads the driver's status store inside the driver. This works without a web UI.
 
-The store has what the REST API shows. Spark's own writer turns it into the same JSON, so that both are read alike.
+The store has the data that the REST API shows. Spark's own writer turns it into the same JSON, so that one reader
+serves both.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _T = TypeVar("_T")
 
 
 class StatusStore:
-    """A StatusSource for Spark 3.5 and newer. The store is not a public interface of Spark: any change of it raises
+    """A StatusSource for Spark 3.5 and newer. The store is not a public interface of Spark: if it changes, calls raise
     SensorError. Reading takes no lock that the scheduler needs: Spark's UI reads it in the same way."""
 
     way = _WAY

@@ -25,8 +25,8 @@ class Around:
 
 
 class Surroundings:
-    """Before `look_inside`, the driver is seen over REST: its heap is the most that was used so far, and the garbage
-    collection in a batch is estimated from that of the last minute. Only the host of this process is known."""
+    """Before `look_inside`, the driver is observed over REST: the use of its heap is the largest so far, and the
+    garbage collection in a batch is estimated from that of the last minute. Only the host of this process is known."""
 
     def __init__(self, executors: ExecutorWatch) -> None:
         self._executors = executors

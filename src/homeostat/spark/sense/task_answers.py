@@ -99,8 +99,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class OtherAttempt:
-    """An attempt that did not succeed. It failed if it has a reason. Without one it was killed, because another attempt
-    was faster or the stage was cancelled, or it still runs."""
+    """An attempt that did not succeed. If it has a reason, it failed. Otherwise it still runs, or it was killed because
+    another attempt was faster or the stage was cancelled."""
 
     index: int
     partition: int

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from homeostat.core.observation import TaskFailure
 from homeostat.spark.sense.stage_run import StageRun
 
-# A choice: enough to see which partitions fail and why; a stage of thousands of failing tasks fills no observation.
+# A choice: enough to see which partitions fail and why, even if thousands of tasks of a stage fail.
 MOST_FAILURES = 50
 
 
