@@ -1,4 +1,4 @@
-"""Compares two states, and shows what batches changed."""
+"""Compares two states, and shows the changes that batches made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How many keys of a table differ and how, with the first ones as examples."""
+    """The numbers of added, removed and changed keys of a table, with the first ones as examples."""
 
     view: str
     counts: Mapping[str, int]
@@ -96,7 +96,7 @@ def _difference(view: str, before: DataFrame, after: DataFrame, batch: int, limi
 def changes(
     spark: SparkSession, checkpoint: Checkpoint, view: str | None, first: int | None, last: int | None, limit: int
 ) -> Rows:
-    """Return what the batches from `first` to `last` wrote to a table; by default the latest batch."""
+    """Return the changes that the batches from `first` to `last` wrote to a table; by default the latest batch."""
 
     def read(chosen: int) -> Rows:
         begin = committed_batch(checkpoint, chosen if first is None else first)

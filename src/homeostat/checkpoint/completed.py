@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "key STRUCT<word: STRING>, value STRUCT<count: BIGINT>"
 _PLACE = re.compile(r"(?:(\d+)/)?([\w-]+):\s*(key\s.*)", re.DOTALL | re.IGNORECASE)
-_CHUNK = 65_535 // 3  # characters; a text of Java's writeUTF has at most this many bytes, three for a character
+_CHUNK = 65_535 // 3  # characters: Java's writeUTF writes at most 65,535 bytes, up to three for each character
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class GivenSchema:
 
 @contextmanager
 def completed(checkpoint: Checkpoint, spark: SparkSession, schemas: Sequence[GivenSchema]) -> Iterator[Checkpoint]:
-    """The checkpoint itself if no schema is given; else a directory of links to its files, with the schema files that
-    Spark 3.1 would have written."""
+    """Yield the checkpoint itself if no schema is given; otherwise a directory of links to its files, with the schema
+    files that Spark 3.1 would have written."""
     if not schemas:
         yield checkpoint
         return

@@ -1,4 +1,4 @@
-"""Finds what is damaged in a checkpoint from its files alone. It neither starts Spark nor writes anything."""
+"""Finds the damage in a checkpoint from its files alone. It neither starts Spark nor writes anything."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from homeostat.core.errors import HomeostatError
 
 # The newest versions of these files that Spark 4.3 writes.
 NEWEST_OFFSETS, NEWEST_COMMITS, NEWEST_OPERATOR = 2, 3, 2
-# A running query changes files during the check, which is then repeated, at most this often. A choice.
+# The most checks. A check that finds damage is repeated if the query started or committed a batch meanwhile. A choice.
 LOOKS = 5
 # Larger files are judged by their ends alone: reading them whole takes too long. A choice.
 CHECKED_BYTES = 8 << 20
@@ -106,7 +106,7 @@ def _logs(checkpoint: Checkpoint) -> Iterator[Damage]:
 
 
 def _order(checkpoint: Checkpoint) -> Iterator[Damage]:
-    """Every batch before the latest must have been started and committed; Spark removes the oldest in time.
+    """Every batch before the latest must have been started and committed. After some time, Spark removes the oldest.
 
     A query without state may skip batches, but then both logs skip the same ones.
     """
@@ -126,7 +126,7 @@ def _order(checkpoint: Checkpoint) -> Iterator[Damage]:
 
 
 def _sources(checkpoint: Checkpoint) -> Iterator[Damage]:
-    """Sources have their own formats, so only empty and changed files are found."""
+    """Each source has its own file format, so only empty, changed and missing files are found."""
     follows = "the source cannot tell what it has already read"
     for entry in checkpoint.files.walk(checkpoint.path("sources")):
         if not _is_hidden(entry.name.rpartition("/")[2]) and entry.size <= CHECKED_BYTES:
@@ -189,7 +189,7 @@ def _operator_metadata(checkpoint: Checkpoint, id: int) -> Iterator[Damage]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The directory of a state store, and what its files are compared with."""
+    """The directory of a state store, with the batches and the codec that its files must match."""
 
     checkpoint: Checkpoint
     path: str

@@ -1,4 +1,4 @@
-"""Checks from its bytes, without Spark, whether a file of a checkpoint is complete."""
+"""Checks whether a file of a checkpoint is complete, from its bytes and without Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Shared:
 
 
 def log_problem(data: bytes, newest: int, *, lines_needed: int = 1) -> str | None:
-    """Say what is wrong with a file of a version line and lines of JSON. Spark reads versions up to `newest`."""
+    """Say what is wrong with a file that has a version line, then JSON lines. Spark reads versions up to `newest`."""
     if not data.strip():
         return "is empty"
     try:
@@ -80,7 +80,7 @@ def stream_problem(data: bytes, codec: str) -> str | None:
 
 
 def end_problem(tail: bytes, codec: str) -> str | None:
-    """The same for a file too large to be read whole, from its last bytes."""
+    """Like `stream_problem`, from the last bytes of a file that is too large to be read whole."""
     if codec != "lz4" or (tail.startswith(_LZ4_MAGIC) and tail[9:17] == bytes(8)):
         return None
     return "is cut off"

@@ -2,8 +2,8 @@
 
 A repartitioning is a batch without an entry, so this adds one. Without it the query fails some batches later, when the
 sink compacts the entries of ten batches into one. Restoring a savepoint from before the repartitioning must remove the
-entry again, or the sink would skip the batch that then gets its number. Restoring one from after it needs the entry
-again. So entries are set aside and not deleted.
+entry again, or the sink would skip the batch that then gets its number. Restoring a savepoint from after the
+repartitioning needs the entry again. So entries are set aside and not deleted.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def require_log(checkpoint: Checkpoint, directory: str) -> None:
 
 
 def add_entry(spark: SparkSession, checkpoint: Checkpoint, directory: str, batch: int) -> None:
-    """Add an entry that says that this batch wrote no files. Spark's own code writes it. The entry is recorded first,
-    so that it can be found again."""
+    """Add an entry that says that this batch wrote no files. Spark's own code writes it. The batch is first noted in a
+    file beside the checkpoint, so that the entry can be found again."""
     _write_notes(checkpoint, {**_notes(checkpoint), str(batch): directory})
     for path in _entries(directory, batch):
         checkpoint.files.delete(_aside_path(path))

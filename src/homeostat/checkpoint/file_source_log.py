@@ -14,7 +14,7 @@ _COMPACT = ".compact"  # such an entry contains all entries before it
 def missing_entries(checkpoint: Checkpoint) -> Iterator[str]:
     """Yield the missing entries that the latest batch depends on.
 
-    If a source is used twice, nothing shows which offset belongs to it, so nothing is reported.
+    If a query uses a source twice, the offsets do not show which directory they belong to, so nothing is reported.
     """
     last_entries = _last_entries(checkpoint)
     if len(checkpoint.files.entries(checkpoint.path("sources"))) != len(last_entries):

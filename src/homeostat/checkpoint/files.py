@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Made = Literal["linked", "copied"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-# Object stores copy and delete file by file. Schemes that may do either are left out.
+# Object stores rename a directory by copying and deleting file by file. Schemes that may do so are left out.
 _RENAMING_SCHEMES = ("file", "hdfs", "webhdfs", "swebhdfs")
 _CHUNK_BYTES = 1 << 20
 _CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS)

@@ -1,4 +1,4 @@
-"""A lock on a checkpoint: either its query runs or one tool changes it, never two at a time."""
+"""A lock on a checkpoint, which one process holds at a time: its query, or a tool that changes the checkpoint."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Hold:
     """A lock file beside the checkpoint. The operating system releases the lock when its process ends. The file
     remains.
 
-    Only queries that Homeostat started take the lock, so it does not show whether another query runs. A checkpoint that
-    is not on a local file system has no lock.
+    Only queries that Homeostat started take the lock, so another query may run although the lock is free. A checkpoint
+    that is not on a local file system has no lock.
     """
 
     def __init__(self, location: str) -> None:
@@ -66,5 +66,5 @@ def hold_lock(location: str) -> Iterator[None]:
 
 
 def _path(location: str) -> Path:
-    """One lock for each place, for all links and spellings of it."""
+    """Return the path of the lock file. It is the same for every link to the checkpoint and every spelling."""
     return local_path(f"{real_location(location)}.lock")

@@ -1,4 +1,4 @@
-"""Reads what the checkpoint of a streaming query says about itself. It never changes a checkpoint."""
+"""Reads the logs and the metadata in the checkpoint of a streaming query. It never changes a checkpoint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _LIMIT = "globalLimit"
 _SUMS_FORMAT = "spark.sql.streaming.aggregation.stateFormatVersion"
 _SCHEMA, _NO_FIELDS = b'{"type":"struct"', b'{"type":"struct","fields":[]}'
 _LAST_BEFORE_SETTINGS = "2.1 or 2.2.0"
-# Settings that each version of Spark was the first to log with every batch, newest first. Before 2.2.1 there were none.
+# Each version of Spark logs more settings with a batch. The first of these that is logged shows which versions may have
+# written the batch. Spark before 2.2.1 logged none.
 _FIRST_WRITTEN_BY = {
     "spark.sql.dropDuplicates.deterministicKeyOrder.enabled": "4.3 or later",
     "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion": "4.2",
@@ -61,11 +62,11 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A stateful operator as Spark recorded it when it first ran or last changed.
+    """A stateful operator as Spark recorded it when the operator first ran or last changed.
 
     A `single` operator has all its rows in one partition, whatever the number of partitions: a limit, or an aggregation
-    without a key. There is no record of an `inferred` operator, as before Spark 4.0: its kind is inferred from its
-    state.
+    without a key. Spark before version 4.0 recorded no operators: the kind of an `inferred` operator is inferred from
+    its state.
     """
 
     id: int
@@ -103,8 +104,8 @@ def require_there(checkpoint: Checkpoint) -> None:
 class Checkpoint:
     """The checkpoint of a query: the logs of its batches and, if it has state, the files of its state stores.
 
-    `location` is where it really is. Spark's state reader cannot open every path, so it is given `spark_location`,
-    which may be a link.
+    `location` is the real path. Spark's state reader gets `spark_location`, which may be a link, because it cannot open
+    every path.
     """
 
     def __init__(self, location: str, files: Files) -> None:
@@ -131,12 +132,12 @@ class Checkpoint:
         return self._numbers("commits")
 
     def batches(self) -> Batches:
-        # Read commits first: a running query may commit a batch in between, but only after it started it.
+        # Read commits first: a running query may commit a batch in between, but only after starting it.
         last_finished = max(self.committed_batches(), default=-1)
         return Batches(max(self.begun_batches(), default=-1), last_finished)
 
     def settings(self, batch: int | None = None) -> Mapping[str, str]:
-        """Return the settings that Spark fixed for this batch, or for the latest one."""
+        """Return the settings that Spark logged with this batch, or with the latest one."""
         batch = self.batches().begun if batch is None else batch
         if batch < 0:
             return {}
@@ -155,7 +156,7 @@ class Checkpoint:
         batches, begun_batches = self.batches(), self.begun_batches()
         if not batches.one_is_open or len(begun_batches) < 2:
             return None
-        # The previous batch may not have the previous number: a query without state may skip batches.
+        # The number of the previous batch may not be one less: a query without state may skip batches.
         target, before = self.state_partitions(batches.begun), self.state_partitions(begun_batches[-2])
         return target if target != before else None
 
@@ -167,25 +168,25 @@ class Checkpoint:
         return next((version for name, version in _FIRST_WRITTEN_BY.items() if name in settings), _LAST_BEFORE_SETTINGS)
 
     def lacks_commits(self) -> bool:
-        """Return whether Spark wrote this before it had a log of commits. It logged no settings then, either."""
+        """Return whether a version of Spark without a log of commits wrote this. Such a version logged no settings."""
         try:
             return not self.files.exists(self.path("commits")) and self.written_by() == _LAST_BEFORE_SETTINGS
-        except (ValueError, OSError):  # a damaged log, which is found elsewhere
+        except (ValueError, OSError):  # the check for damage reports a damaged log
             return False
 
     def may_lack_schemas(self) -> bool:
-        """Return whether Spark wrote the state before it wrote down its schema, which it does since 3.1."""
+        """Return whether Spark before version 3.1 wrote the state. It did not store the schema of the state."""
         return self.written_by() in _WITHOUT_SCHEMAS
 
     def has_state(self) -> bool:
         return bool(self.operators())
 
     def lacks_operator_metadata(self) -> bool:
-        """Return whether Spark wrote the state before version 4.0, the first to keep metadata of its operators."""
+        """Return whether Spark before version 4.0 wrote the state. It stored no metadata of the operators."""
         try:
             if self.written_by() in _WRITES_OPERATOR_METADATA:
                 return False
-        except (ValueError, OSError):  # a damaged log, which is found elsewhere
+        except (ValueError, OSError):  # the check for damage reports a damaged log
             return False
         operators = self.operators()
         return bool(operators) and not any(self.files.exists(self.path("state", id, "_metadata")) for id in operators)
@@ -225,12 +226,12 @@ class Checkpoint:
         return [DEFAULT_STORE, *named_stores] if has_default or not named_stores else named_stores
 
     def store_schema(self, operator: int, store: str) -> StoreSchema | None:
-        """Return the schema that the first partition keeps. None if Spark wrote none, as before 3.1."""
+        """Return the schema of a store, which its first partition has; None if Spark wrote none, as before 3.1."""
         path = self.path(store_path(operator, 0, store), "_metadata", "schema")
         return read_schema(self.files.read(path)) if self.files.exists(path) else None
 
     def store_files(self, operator: int, partition: int, store: str = DEFAULT_STORE) -> list[StoreFile]:
-        """Return the snapshots and changes of a store by version. Other files are ignored."""
+        """Return the snapshots and changes of a store, sorted by version. Other files are ignored."""
         entries = self.files.entries(self.path(store_path(operator, partition, store)))
         files = [file for entry in entries if not entry.directory and (file := store_file(entry))]
         return sorted(files, key=lambda file: (file.version, file.name))
@@ -249,7 +250,7 @@ class Checkpoint:
         return _parse(self.files.read(path).split(b"\n", 1)[-1])
 
     def _inferred_name(self, id: int, stores: Sequence[str], batch: int) -> str:
-        old_sums = self.settings(batch).get(_SUMS_FORMAT, "1") == "1"  # Spark 2.3 had no other
+        old_sums = self.settings(batch).get(_SUMS_FORMAT, "1") == "1"  # Spark 2.3 had no other format
         return operator_name(stores, self.store_schema(id, stores[0]), sums_have_keys=old_sums)
 
     def _has_no_key(self, id: int) -> bool:

@@ -1,4 +1,4 @@
-"""What checkpoints from before Spark 4.0 lack, and whether Spark's state reader can do without it."""
+"""Finds data that checkpoints from before Spark 4.0 lack and that Spark's state reader needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Lack:
 
 
 def lack_of(checkpoint: Checkpoint, batch: int | None = None) -> Lack | None:
-    """Return what is missing for Spark's state reader; None if it can read the tables, or if there is no state."""
+    """Return why Spark's state reader cannot read the tables; None if it can, or if there is no state."""
     if not checkpoint.lacks_operator_metadata():
         return None
     settings = checkpoint.settings(batch)

@@ -1,4 +1,4 @@
-"""Computes from the keys what each partition of a state would contain with any number of partitions."""
+"""Computes from the keys the rows and bytes of each partition of a state, for any number of partitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from homeostat.checkpoint.raw_rows import Keys, Numbers
 
-# Candidates this close to the best count as equal: fewer partitions cost less than 1 % of balance gains. A choice.
+# Candidates this close to the best count as equal: having fewer partitions is worth 1 % of balance. A choice.
 _NEARLY_BEST, _NEARLY_LEAST = 0.99, 1.01
 
 
@@ -31,7 +31,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The state with another number of partitions. `rows_in_turn` is the number of rows that the busiest slot gets."""
+    """The state with another number of partitions.
+
+    `rows_in_turn` is the number of rows that the busiest slot gets, summed over the operators.
+    """
 
     partitions: int
     operators: tuple[Spread, ...]
@@ -53,7 +56,8 @@ def preview(keys: Mapping[int, Keys], partitions: int, slots: int | None = None)
 def best(keys: Mapping[int, Keys], candidates: Iterable[int], slots: int | None = None) -> Preview:
     """Return the candidate with the best balance or, with `slots`, the one with the fewest rows on the busiest slot.
 
-    The second also fills whole waves of tasks. Of candidates that are nearly equal, the smallest wins.
+    With `slots`, the choice favours numbers of partitions that fill whole waves of tasks. Of candidates that are nearly
+    equal, the smallest is chosen.
     """
     previews = [preview(keys, count, slots) for count in sorted(set(candidates))]
     if slots is None:

@@ -10,9 +10,10 @@ from statistics import median
 
 from homeostat.checkpoint.metadata import Checkpoint
 
-# Measurements that are kept: more are steadier, fewer follow a new machine sooner. A choice.
+# Measurements that are kept: with more, predictions are steadier; with fewer, they adapt sooner to a new machine. A
+# choice.
 _KEPT_PAUSES = 20
-# Measured with `bench state` on a small machine. The pauses of a checkpoint correct them.
+# Measured with `bench state` on a small machine. The measured pauses of a checkpoint correct these values.
 _FIXED_S, _S_PER_MILLION_ROWS, _S_PER_GIGABYTE = 5.0, 20.0, 20.0
 
 

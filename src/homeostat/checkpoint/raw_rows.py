@@ -37,7 +37,10 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Equal for equal rows in any order and partition. `misplaced` counts rows in the wrong partition for their key."""
+    """Two digests are equal if the rows are equal, in any order and partition.
+
+    `misplaced` counts rows in the wrong partition for their key.
+    """
 
     rows: int
     bytes: int
@@ -47,7 +50,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Rows and bytes for each hash of a partitioning key. The hash decides on the partition."""
+    """Rows and bytes for each hash of a partitioning key. The hash determines the partition."""
 
     hashes: Numbers
     rows: Numbers

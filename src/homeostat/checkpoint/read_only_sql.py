@@ -12,7 +12,7 @@ from homeostat.spark_errors import first_line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# They call any method of any Java class, so they can write files and end the process.
+# These functions call any method of any Java class, so they can write files and end the process.
 CALLING_JAVA = frozenset({"java_method", "reflect", "try_reflect"})
 _FUNCTION, _SUBQUERY = "UnresolvedFunction", "plan"
 _RUNS_A_PROGRAM = "ScriptTransformation"
@@ -31,7 +31,7 @@ def require_query(spark: SparkSession, sql: str) -> None:
     except ParseException as error:
         raise ConfigError(first_line(error), where="SQL", fix="write a query, such as SELECT * FROM state") from None
     try:
-        parser.parseQuery(sql)  # the rule of the grammar that is a query, as opposed to a statement
+        parser.parseQuery(sql)  # accepts only queries, not other statements
     except ParseException:
         raise _refusal("this statement is not a query") from None
     for node in _Nodes(spark).below(plan):

@@ -129,7 +129,7 @@ def half_done(checkpoint: Checkpoint) -> list[str]:
 
 
 def has_open_batch(checkpoint: Checkpoint) -> bool:
-    """Return whether there is an open batch that only the query can finish, not an interrupted repartitioning."""
+    """Return whether a batch is open that only the query can finish. An interrupted repartitioning does not count."""
     return checkpoint.batches().one_is_open and checkpoint.open_repartition() is None
 
 
@@ -189,7 +189,7 @@ def rescale(
 
 
 def finish(spark: SparkSession, checkpoint: Checkpoint, *, tell: Tell = say_nothing) -> Rescaled | None:
-    """Finish what an earlier attempt, or Spark itself, left unfinished; None if there was no plan to finish."""
+    """Finish an interrupted restore, rescale or repartitioning; None if there was no plan to finish."""
     restore.finish(checkpoint)
     plan = unfinished_plan(checkpoint)
     if plan is not None and _is_overtaken(checkpoint, plan):
@@ -206,7 +206,7 @@ def finish(spark: SparkSession, checkpoint: Checkpoint, *, tell: Tell = say_noth
 
 
 def _is_overtaken(checkpoint: Checkpoint, plan: Plan) -> bool:
-    """Whether the query ran on before anything was repartitioned."""
+    """Whether the query has started later batches, and the state was never repartitioned."""
     return checkpoint.batches().begun > plan.batch and checkpoint.state_partitions() != plan.partitions
 
 
@@ -225,7 +225,7 @@ def _carry_out(spark: SparkSession, checkpoint: Checkpoint, plan: Plan, tell: Te
 
 
 def _steps(spark: SparkSession, checkpoint: Checkpoint, plan: Plan, course: _Course, tell: Tell) -> None:
-    """Skips each step that was completed before a crash."""
+    """Carry out the steps of the plan, without those that were completed before a crash."""
     if not savepoints.exists(checkpoint, plan.savepoint):
         tell(f"making savepoint {plan.savepoint}")
         with course.phase("savepoint"):

@@ -96,7 +96,10 @@ def _build(checkpoint: Checkpoint, savepoint: Savepoint) -> None:
 
 
 def _keep(checkpoint: Checkpoint) -> str:
-    """Keep the present checkpoint; empty if no batch was committed. A damaged one is copied unchanged."""
+    """Keep the present checkpoint as a savepoint, and return its name; empty if no batch was committed.
+
+    A damaged checkpoint is copied unchanged, and the path of the copy is returned.
+    """
     if checkpoint.batches().finished < 0:
         return ""
     now = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
@@ -117,7 +120,7 @@ def _same_batch(checkpoint: Checkpoint, saved_checkpoint: Checkpoint, batch: int
 
 
 def _only_repartitions(checkpoint: Checkpoint, batch: int) -> bool:
-    with suppress(ValueError):  # an unreadable batch may have been anything
+    with suppress(ValueError):  # an unreadable batch may have processed rows
         before = checkpoint.state_partitions(batch - 1) if batch - 1 in checkpoint.begun_batches() else None
         return before is not None and checkpoint.state_partitions(batch) != before
     return False

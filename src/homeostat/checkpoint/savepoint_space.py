@@ -1,4 +1,4 @@
-"""How many savepoints a checkpoint has, and how much space they take."""
+"""Counts the savepoints of a checkpoint, and the space that they take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homeostat.core.observation import SavepointSample
 
 
 def savepoint_space(location: str) -> SavepointSample | None:
-    """None if the checkpoint is not on a local disk: there, counting would take a request for each file.
+    """Return None if the checkpoint is not on a local disk: counting would then take a request for each file.
 
     A file that the checkpoint or another directory still links to takes no space of its own.
     """

@@ -106,7 +106,7 @@ def _ignore(error: SavepointError) -> None:
 
 
 def list_savepoints(checkpoint: Checkpoint, on_damage: Callable[[SavepointError], None] = _ignore) -> list[Savepoint]:
-    """Return the complete savepoints, oldest first. `on_damage` is called with the error of each other one."""
+    """Return the complete savepoints, oldest first. `on_damage` gets the error of each one that cannot be read."""
     savepoints = []
     for entry in checkpoint.files.entries(root(checkpoint.location)):
         if entry.directory and exists(checkpoint, entry.name):
@@ -219,7 +219,7 @@ def _save(checkpoint: Checkpoint, name: str, batch: int, track: Track) -> Savepo
 
 
 def _same_files(checkpoint: Checkpoint, batch: int, target: str, track: Track) -> Iterator[SavedFile]:
-    """Large files of snapshots are saved last, so that a snapshot written meanwhile has all its files."""
+    """Save the large files of snapshots last, so that a snapshot written meanwhile has all its files."""
     files = checkpoint.files
     for large in (False, True):
         entries = [entry for entry in files.walk(checkpoint.location) if _is_large(entry.name) == large]
@@ -238,7 +238,8 @@ def _is_large(name: str) -> bool:
 
 
 def _refuse_gaps(checkpoint: Checkpoint, name: str, batch: int) -> None:
-    """A running query keeps many batches, but not all: it may have removed files that were needed."""
+    """Raise SavepointError if needed files are missing. A running query may have removed them, as it removes the files
+    of old batches."""
     saved_checkpoint = Checkpoint(content(checkpoint, name), checkpoint.files)
     operators = [saved_checkpoint.operator(id, batch) for id in saved_checkpoint.operators()]
     chains = (

@@ -1,4 +1,4 @@
-"""Reads the state in a checkpoint as tables, through Spark's state reader. Every answer is of one committed batch."""
+"""Reads the state in a checkpoint as tables, through Spark's state reader. Each answer is for one committed batch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def no_tracking(items: Sequence[Item], what: str) -> Iterable[Item]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows as JSON values, and the batch whose state they are."""
+    """Rows as JSON values, and the batch to whose state they belong."""
 
     batch: int
     columns: tuple[str, ...]
@@ -72,7 +72,7 @@ class OperatorDescription:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What `homeostat state ls` shows. `note` says why the tables of a sound checkpoint are not shown."""
+    """The content of `homeostat state ls`. `note` says why the tables of a sound checkpoint are not shown."""
 
     location: str
     query_id: str | None
@@ -120,7 +120,7 @@ def load(
 
 @contextmanager
 def in_the_format_of(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Iterator[None]:
-    """Set the session to the file format of a batch: Spark reads it from the session and not from the checkpoint."""
+    """Set the session to the file format of a batch: Spark takes the format from the session, not the checkpoint."""
     version = "2" if checkpoint.unique_ids(batch) else "1"
     before = str(spark.conf.get(_FORMAT_VERSION))
     if version == before:
@@ -185,7 +185,7 @@ def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int]
 
 
 def require_readable(checkpoint: Checkpoint) -> None:
-    """Raise ConfigError if Spark's state reader lacks what Spark did not write down."""
+    """Raise ConfigError if the checkpoint lacks data that Spark's state reader needs."""
     if lack := lack_of(checkpoint):
         raise ConfigError(lack.reason, where=checkpoint.location, fix=lack.fix)
 
@@ -262,7 +262,7 @@ def collect_rows(frame: DataFrame, batch: int, limit: int) -> Rows:
 
 
 def outline(checkpoint: Checkpoint, batch: int | None = None) -> Description:
-    """Describe a checkpoint from its files, without Spark and without its operators."""
+    """Describe a checkpoint from its files, without Spark. Lists operators only if Spark cannot read their tables."""
     damage = tuple(find_damage(checkpoint, batch))
     settings = {} if damage else checkpoint.settings()
     lack = None if damage else lack_of(checkpoint)

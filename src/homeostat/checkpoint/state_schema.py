@@ -14,7 +14,7 @@ JOIN = "symmetricHashJoin"
 DEDUPLICATION = "dedupe"
 SESSIONS = "sessionWindowStateStoreSaveExec"
 _JOIN_STORES = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
-_READABLE = ("v1", "v2")  # v3 is of Spark 4, which also writes the metadata of the operator
+_READABLE = ("v1", "v2")  # Spark 4 writes v3, and then also the metadata of the operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class StoreSchema:
 
     @property
     def claims_whole_rows(self) -> bool:
-        """Whether the key is a part of the value. Before 3.3.1 Spark wrote this down for a deduplication, in error."""
+        """Whether the key is part of the value. Spark before 3.3.1 wrote such a schema for deduplications, in error."""
         return bool(self.key) and set(self.key) <= set(self.value)
 
 
 def read_schema(data: bytes) -> StoreSchema | None:
-    """Return what a schema file says. None for a version that this does not read, or for a damaged file."""
+    """Return the schema in a schema file; None if its version is not supported or the file is damaged."""
     try:
         version, rest = _text(data)
         if version not in _READABLE:
@@ -44,7 +44,7 @@ def read_schema(data: bytes) -> StoreSchema | None:
 
 
 def operator_name(stores: Iterable[str], schema: StoreSchema | None, *, sums_have_keys: bool = False) -> str:
-    """Return the name that Spark 4 gives to the operator with these stores. `sums_have_keys` says that an aggregation
+    """Return the name that Spark 4 gives to the operator with these stores. `sums_have_keys` means that an aggregation
     repeats the key in its values, as it did before Spark 2.4.
 
     >>> operator_name(["default"], StoreSchema(("word",), ("count",)))
@@ -71,7 +71,7 @@ def operator_name(stores: Iterable[str], schema: StoreSchema | None, *, sums_hav
 
 
 def _text(data: bytes) -> tuple[str, bytes]:
-    """A text as Java's writeUTF writes it, and what follows it."""
+    """Return a text that Java's writeUTF wrote, and the bytes after it."""
     (length,) = struct.unpack_from(">H", data)
     if len(data) < 2 + length:
         raise ValueError("the text is cut off")

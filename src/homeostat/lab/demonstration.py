@@ -29,8 +29,8 @@ CHANGE = "change"
 WORKERS, CORES = 3, 2  # room for more executors, and another host for a replacement
 STATE_PARTITIONS = 2
 WARM_BATCHES = 4  # a choice: the first batches are slower than usual, and would look like overload
-# Faster than for a real application, since a demonstration is short. Also in smaller steps: a small machine cannot
-# start four executors and work at the same time.
+# The loop acts faster than for a real application, since a demonstration is short. It also takes smaller steps: a small
+# machine cannot start four executors and work at the same time.
 SETTINGS = """\
 policy = "provisioning"
 
@@ -58,7 +58,7 @@ DYNAMIC_ALLOCATION = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The events and their times, in seconds since the query runs. Events after the first can come earlier: see
+    """The events and their times, in seconds since the plan began. Events after the first can come earlier: see
     `hasten`.
 
     `load` has pairs (second, rows per second). Two executors can handle the first load; the second needs three."""
@@ -74,9 +74,9 @@ class Plan:
         return next((rate for from_s, rate in reversed(self.load) if from_s <= at_s), self.load[0][1])
 
     def hasten(self, actions: Sequence[TakenAction], now_s: float) -> Plan:
-        """The plan with its next event moved to now, if the reaction to the event before has been judged.
+        """The plan, with its next event moved to now if the reaction to the previous event has been judged.
 
-        A fast machine then need not wait as long as a slow one.
+        So a fast machine need not wait as long as a slow one.
         """
         answers = self._answers
         last_s = max((at_s for at_s in answers if at_s <= now_s), default=None)
@@ -96,7 +96,7 @@ class Plan:
 
     @property
     def _answers(self) -> dict[float, str]:
-        """The kind of action that each change should cause, by its time."""
+        """The kind of action that each change should cause, by the time of the change."""
         steps = {at_s: SCALE_UP if after > before else SCALE_DOWN for (_, before), (at_s, after) in pairwise(self.load)}
         return {**steps, self.slow_at_s: REPLACE}
 
@@ -115,7 +115,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Says who decides on the number of executors."""
+    """A way to run the demonstration: Homeostat, Spark or nobody changes the number of executors."""
 
     name: str
     title: str
@@ -191,8 +191,8 @@ class Performance:
         return self._timeline(self.began_s)
 
     def prepare(self) -> None:
-        """Delete the files of an earlier demonstration, and start the feed. The leases, which keep two from running at
-        once, stay."""
+        """Delete the files of an earlier demonstration, and start the feed. The lease files stay: they keep two
+        demonstrations from running at once."""
         with Lease(self.directory / LEASE):
             for entry in self.directory.iterdir():
                 if entry.is_dir():

@@ -1,4 +1,4 @@
-"""Where the rows of a demonstration come from, and which of them the query has read."""
+"""Sources of the rows of a demonstration. They also count the rows that the query has read."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Feed(Protocol):
         ...
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Produce rows at a low rate, once the query looks for them. The directory has only leases. `say` gets
+        """Produce rows at a low rate, once the query looks for them. The directory has only lease files. `say` gets
         a line if this takes long."""
 
     def follow(self, load: Load, began_s: float) -> None:
         """Follow a load from now on: pairs of seconds since `began_s` and rows per second.
 
-        The query has done a batch. Each call replaces the load of the one before."""
+        The query has already done a batch. Each call replaces the load of the call before."""
 
     def check(self) -> None:
         """Raises a HomeostatError if no more rows can be produced."""

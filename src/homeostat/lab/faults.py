@@ -88,7 +88,7 @@ class SlowExecutor:
         self._process.stdin.close()
         self._process.wait()
         self._process = None
-        _signal_all(_tree_of(self.pid), signal.SIGCONT)  # that process may have been killed while it had stopped them
+        _signal_all(_tree_of(self.pid), signal.SIGCONT)  # that process may have been killed before it did this
 
 
 def hang_while(file: Path, write: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:

@@ -59,7 +59,7 @@ def check_counts(directory: str | Path, expected_counts: Mapping[str, int]) -> l
 
 
 def check_rows(directory: str | Path, profile: Profile, rows: int) -> list[str]:
-    """Which of the first `rows` rows are missing, duplicated or have another word, and which rows were made up."""
+    """Which of the first `rows` rows are missing, duplicated or have another word, and which are not in the profile."""
     numbers, words = _rows(Path(directory))
     times = np.bincount(numbers, minlength=rows)
     is_expected = numbers < rows
@@ -167,7 +167,7 @@ def last_batch(directory: Path) -> int | None:
 
 
 def batch_numbers(directory: Path) -> list[int]:
-    """Of the files of a ledger, or of `commits` or `offsets` of a checkpoint, in any order."""
+    """The numbers of the files of a ledger, or of `commits` or `offsets` of a checkpoint, in any order."""
     if not directory.is_dir():
         return []
     return [int(path.stem) for path in directory.iterdir() if path.stem.isdecimal()]

@@ -144,7 +144,7 @@ class Profile:
 
 @lru_cache(maxsize=64)
 def _read(text: str) -> Profile:
-    """Equal texts return the same object, which keeps what it has computed."""
+    """Return the same object for equal texts, because it caches its results."""
     try:
         values = json.loads(text)
         workload = values.pop("workload")

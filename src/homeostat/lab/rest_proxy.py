@@ -26,9 +26,9 @@ class Behaviour(Enum):
 
 
 class Proxy:
-    """Listens on a loopback address, by default on a free port, and forwards requests to `target` as it should behave.
+    """Listens on a loopback address, by default on a free port, and answers requests for `target` by its behaviour.
 
-    A request that waits when the behaviour changes is answered with the new one, so that none hangs after SILENT.
+    A request that waits when the behaviour changes is answered by the new one, so that none hangs after SILENT.
     """
 
     def __init__(self, target: str, *, host: str = "127.0.0.1", port: int = 0) -> None:

@@ -1,8 +1,8 @@
 """Compares the rows in a sink's ledger with those that the source handed out, row for row and batch for batch.
 
-A row's number is its identity. Rows are marked by bits: as many rows as a long has bits share a key, and so many keys
-are in use at a time, like the words of a word count. The query adds up the marks of each key. The number of its rows
-and their sum show which row was counted again.
+A row's number is its identity. Rows are marked by bits: `MARKED_ROWS` rows share a key, one for each bit of a long, and
+`MARKED_KEYS` keys are in use at a time, like the words of a word count. The query combines the marks of each key. The
+number of rows of a key and the sum of their numbers show which row was counted again.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class HandedOut:
     def __init__(self, checkpoint: Path) -> None:
         self._checkpoint = checkpoint
         self._committed = -1
-        # batch: the number of the row after its last
+        # by batch: the number of the row after its last row
         self.ends: dict[int, int] = {}
 
     def look(self) -> None:
-        """A batch that is not committed may be planned again, and is then read again."""
+        """Read the offsets of batches. A batch that is not committed may be planned again, so it is read each time."""
         committed = last_batch(self._checkpoint / "commits")
         for batch in batch_numbers(self._checkpoint / "offsets"):
             if batch > self._committed or batch not in self.ends:
@@ -59,9 +59,9 @@ class HandedOut:
 
 @dataclass(frozen=True, slots=True)
 class RowDifferences:
-    """Of `rows` rows that were handed out: `lost` are not in the ledger, `doubled` are the times that rows counted
-    again or were never handed out, and `misplaced` came in another batch than the one they were handed out in.
-    `differing_rows` names the first ones of each."""
+    """Of `rows` rows that were handed out: `lost` are not in the ledger, `doubled` were counted again or never handed
+    out, and `misplaced` came in another batch than the one they were handed out in. `differing_rows` names the first
+    ones of each kind."""
 
     rows: int = 0
     lost: int = 0
@@ -81,14 +81,14 @@ class RowLedger:
     _last_read: int = -1
     _marks: dict[str, int] = field(default_factory=dict)
     _is_present: bytearray = field(default_factory=bytearray)
-    # key: how many rows too many, and the sum of their numbers
+    # by key: the number of surplus rows, and the sum of their numbers
     _surplus: dict[str, tuple[int, int]] = field(default_factory=dict)
-    # row: the batch in which it came
+    # by row: the batch in which it came
     _misplaced: dict[int, int] = field(default_factory=dict)
 
     def read(self, ends: Mapping[int, int], until: int) -> None:
-        """The batches up to this one, which are final. `ends` are those of `HandedOut`: where the end of a batch is not
-        known, its rows may be those of the next batch whose end is."""
+        """Read the batches up to `until`, which are final. `ends` are those of `HandedOut`. If the end of a batch is
+        not known, its rows may be any up to the next known end."""
         known_batches = sorted(ends)
         for batch in sorted(batch_numbers(self.directory)):
             if self._last_read < batch <= until:
@@ -118,7 +118,7 @@ class RowLedger:
         self._is_present[row] = is_present
 
     def differences(self, rows: int) -> RowDifferences:
-        """From the first `rows` rows of the source."""
+        """The differences from the first `rows` rows of the source."""
         is_present = np.zeros(max(rows, len(self._is_present)), dtype=bool)
         is_present[: len(self._is_present)] = np.frombuffer(self._is_present, dtype=bool)
         lost = np.flatnonzero(~is_present[:rows])

@@ -1,4 +1,4 @@
-"""The performance model that watching a scenario gives."""
+"""Fits a performance model to the observations of a simulated scenario."""
 
 from __future__ import annotations
 

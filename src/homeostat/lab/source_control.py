@@ -24,7 +24,7 @@ FORMAT = "homeostat"
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """`rows_per_trigger` limits a batch further than the query does (None or 0: no further).
+    """`rows_per_trigger` limits a batch in addition to the limit of the query (None or 0: no additional limit).
 
     `load` has pairs (seconds since the source's start, factor): see Profile.rows_until. `first_share` is the share of a
     batch in its first partition (None: the option applies, 0: the same as in the others).
@@ -55,7 +55,7 @@ def write_control(
     load: Sequence[Sequence[float]] | None = None,
     first_share: float | None = None,
 ) -> None:
-    """Change values of the source that reads this file. Others stay as they are. The file is replaced at once."""
+    """Change values of the source that reads this file. Others stay as they are. The file is replaced in one step."""
     with _changing(Path(path)) as values:
         if rows_per_trigger is not None:
             values["rows_per_trigger"] = int(rows_per_trigger) if isfinite(rows_per_trigger) else 0
@@ -155,7 +155,7 @@ class Feed:
         return [first, *(first + own + (rows - own) * number // (count - 1) for number in range(count))]
 
     def latest_row(self, now_s: float, started_s: float) -> int:
-        """How many rows have arrived at `now_s`."""
+        """The number of rows that have arrived by `now_s`."""
         return self.profile.rows_until(now_s - started_s, self._control.load)
 
     def arrival_s(self, row: int, now_s: float, started_s: float) -> float:
@@ -173,7 +173,7 @@ def _follow(path: str) -> ControlFile:
 
 
 def latest_row(options: Mapping[str, str], now_s: float, started_s: float) -> int:
-    """How many rows have arrived at a source with these options, without asking Spark.
+    """The number of rows that have arrived at a source with these options, without a request to Spark.
 
     `started_s` is in every offset of the source.
     """

@@ -21,7 +21,8 @@ __all__ = ["FORMAT", "arrived_rows"]
 
 
 def arrived_rows(source: SourceOptions, position: SourcePosition, at_s: float) -> float:
-    """Computed from the profile in the options; NaN before the first batch, which says when the profile began."""
+    """The rows that have arrived, computed from the profile in the options; NaN before the first batch, because its
+    offset has the start of the profile."""
     offset = position.offset
     if not isinstance(offset, Mapping) or not is_number(offset.get("started_s")):
         return NAN

@@ -44,13 +44,13 @@ wordcount = application({specification!r})
 class WordCount:
     """The options of the word count.
 
-    `wait_ms` is the sleep for each row. With `keyed`, it happens after a shuffle by word without partial aggregation,
-    so that a hot word makes one task slow. With `own_state`, it happens in `hs.keyed`, which then counts the words.
-    With `burn`, the stage uses the CPU instead of sleeping, for about as long if it has a core to itself.
-    `first_share` is the share of rows in the first partition of the source; they can then be rebalanced. The sink waits
+    `wait_ms` is the sleep for each row. With `keyed`, the sleep comes after a shuffle by word without partial
+    aggregation, so that a hot word makes one task slow. With `own_state`, it comes in `hs.keyed`, which then counts the
+    words. With `burn`, the stage uses the CPU instead of sleeping, for about as long if it has a core to itself.
+    `first_share` is the share of rows in the first partition of the source; rows can then be rebalanced. The sink waits
     while `hang_file` exists. `start_s` is the start of the profile, by default the first batch. With `by_row`, the rows
     are marked one by one instead of counted by word, so that the ledger shows which were lost or counted twice. With
-    `servers`, the words are the values of a Kafka topic; what shapes the rows of the experiment source has no effect.
+    `servers`, the words are the values of a Kafka topic, and the options of the experiment source have no effect.
     """
 
     profile: str

@@ -15,7 +15,7 @@ PROPORTIONAL, INTEGRAL, DERIVATIVE, LEAST_PER_S = 1.0, 0.2, 0.0, 100.0
 
 
 class EndedBatch(NamedTuple):
-    """`waited_s` is how long after its time the batch began."""
+    """`waited_s` is how long after its trigger the batch began."""
 
     at_s: float
     rows: float
@@ -39,8 +39,8 @@ class StaticLimit:
 
 @dataclass(slots=True)
 class PidRateEstimator:
-    """The rule that Spark published for DStreams, with its default gains: `PIDRateEstimator` of Apache Spark, written
-    anew. Structured Streaming does not have it. Its rate times the budget is the limit."""
+    """The rule that Spark has for DStreams, with its default gains: a reimplementation of `PIDRateEstimator` of Apache
+    Spark. Structured Streaming does not have it. Its rate times the budget is the limit."""
 
     budget_s: float
     latest_s: float = -math.inf

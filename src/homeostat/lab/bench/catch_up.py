@@ -38,15 +38,15 @@ from homeostat.models.planning_question import Goal, Steady
 FIRST_SEED = 1000
 # The query has caught up when no more rows wait at the end of a batch than arrive in one trigger, and a tenth more.
 GONE = 1.1
-# What is to be reached.
+# The targets.
 MOST_RATIO, MOST_ERROR, IN_BUDGET, LEAST_SHARE, WARM_UP = 1.15, 0.1, 0.1, 0.95, 5
 MODEL, PID, STATIC = "model", "spark-pid", "static"
 RULES = (MODEL, PID, STATIC)
-# What the search tries: the limit in rows that arrive in one trigger, and the trigger in seconds (0: at once).
+# The search tries these limits, as multiples of the rows that arrive in one trigger, and these triggers (0: at once).
 _LIMITS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 64.0)
 _TRIGGERS_S = (0.0, 5.0, 10.0, 20.0)
 _ROWS, _TRIGGER = Knob(ROWS_PER_TRIGGER, "main"), Knob(TRIGGER_S, "main")
-# More values than this are those of batches. A choice.
+# More values than this are those of batches, not of runs. A choice.
 _MOST_RUNS = 200
 # A run of rules ends after this many batches at the latest.
 _MOST_BATCHES = 60
@@ -82,7 +82,7 @@ class Admission:
 
 
 def clear(seed: int) -> Clearing:
-    """Plan as soon as there is a model after the outage; then search for a better configuration of that size."""
+    """Plan as soon as there is a model after the outage; then search for a better plan with as many executors."""
     case = draw_case(seed)
     engine = after_outage(case)
     model = fitted(case, engine)
@@ -141,8 +141,11 @@ def is_caught_up(case: Case, batch: Observation) -> bool:
 
 @dataclass(slots=True)
 class Foretold:
-    """The times of arrival that `homeostat status` would show: by the newest model, which in the first batches of a
-    configuration is that of the one before, and for a change that is under way."""
+    """The predictions of when the query has caught up, as `homeostat status` would show them.
+
+    They come from the newest model, which in the first batches of a configuration is still that of the previous one.
+    A change that is under way is taken into account.
+    """
 
     case: Case
     model: ApplicationModel
@@ -160,12 +163,12 @@ class Foretold:
             self.times.append((batch.at_s, chosen.at_s))
 
     def errors(self, gone_s: float) -> list[float]:
-        """Relative to the time that was left."""
+        """The errors of the predictions, relative to the time that was left."""
         return [abs(at_s - gone_s) / (gone_s - made_s) for made_s, at_s in self.times]
 
 
 def admit(seed: int, disturbance: str, rule_name: str) -> Admission:
-    """Let the rule set the limit after each batch, from what a careful user would have measured and set before."""
+    """Let the rule set the limit after each batch. It begins with the limit that a careful user would have measured."""
     case = disturbed(draw_case(seed), disturbance)
     engine = after_outage(case)
     model = batch_model(engine.view)
@@ -265,8 +268,8 @@ def _rule_json(runs: Sequence[Admission]) -> dict[str, Any]:
 
 
 def _spread(values: Sequence[float]) -> dict[str, Any]:
-    """The median and the extremes. Of one value per run also the 95 % interval of the median; batches of one run depend
-    on each other."""
+    """The median and the extremes. For values of runs, also the 95 % interval of the median: the batches of one run are
+    not independent."""
     if not values:
         return {"median": None, "interval": None, "least": None, "most": None, "count": 0}
     middle = median_interval(values) if len(values) <= _MOST_RUNS else None

@@ -15,14 +15,14 @@ TRIGGER_S = 10.0
 MOST_EXECUTORS = 40
 # A run begins without trouble, so that there is something to fit a model to.
 QUIET_S = 600.0
-# The outage is a restart of the query that takes so long. It switches a knob that has no other effect here.
+# The outage is a restart of the query that takes that long. It changes a knob that has no other effect here.
 _OUTAGE = Patch({Knob(CHANGELOG_CHECKPOINTING, "main"): 1})
 _NOISE = Noise(0.03, 0.3)
 _KEYS = 20_000
-# What happens while the query catches up, in the runs that compare rules of admission.
+# The disturbances while the query catches up, in the runs that compare rules of admission.
 NOTHING, LOST_EXECUTOR, CONTENTION = "nothing", "lost executor", "contention"
 DISTURBANCES = (NOTHING, LOST_EXECUTOR, CONTENTION)
-# So long after the end of the outage the disturbance begins, and it stays.
+# The disturbance begins this long after the end of the outage, and it stays.
 DISTURBED_AFTER_S = 150.0
 
 
@@ -99,7 +99,7 @@ def disturbed(case: Case, disturbance: str) -> Case:
 
 
 def after_outage(case: Case) -> WatchedEngine:
-    """The application after the outage, as soon as so many batches have ended that there is a model."""
+    """The application after the outage, as soon as enough batches have ended for a model."""
     engine = WatchedEngine(case.scenario)
     engine.run_until(QUIET_S)
     engine.change(_OUTAGE)
@@ -110,8 +110,8 @@ def after_outage(case: Case) -> WatchedEngine:
 
 
 def fitted(case: Case, engine: WatchedEngine) -> ApplicationModel | None:
-    """The model of what was seen so far; None for the first batches of a configuration. It may change what can be
-    changed while the query runs, since another outage is no way to catch up."""
+    """The model of the observations so far; None for the first batches of a configuration. It may change only knobs
+    that apply while the query runs, since another outage is no way to catch up."""
     model = application_model(engine.view)
     if model is None:
         return None

@@ -91,7 +91,7 @@ class Course:
         return Trial(kind.name, began_s, injection.detail, recover_s, failure, exits, over_s, injection.executor)
 
     def _start_anew(self) -> None:
-        """Start the command again. The consequences of the restart are consequences of the fault."""
+        """Start the command again. The consequences of the restart count as those of the fault."""
         try:
             self.deployment.kill()
             self.begin()
@@ -179,7 +179,7 @@ def kinds_named(names: Sequence[str]) -> tuple[FaultKind, ...]:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """If a service ends the benchmark, it prints the results so far as well."""
+    """Treat SIGTERM, which a service manager sends, as an interrupt: the benchmark then prints its results so far."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -188,7 +188,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def _take_course(course: Course, kinds: Sequence[FaultKind], minutes: float, most: int | None) -> str:
-    """Returns why it ended. The observations up to then count."""
+    """Inject faults, and return why that ended. The results up to then count."""
     what = f"{len(kinds)} kinds of fault for {minutes:g} minutes"
     try:
         course.tell(f"seed {course.seed}: {what}; the first one is injected when Spark is up")
@@ -216,7 +216,7 @@ def _strike_on(course: Course, kinds: Sequence[FaultKind], minutes: float, most:
 
 
 def _end(course: Course) -> tuple[int | None, list[str] | None]:
-    """The exit code of the command, and the processes that are left. Another interrupt spares the time for both."""
+    """The exit code of the command, and the processes that are left. Another interrupt skips both."""
     try:
         return course.deployment.stop(), _leftovers(course.deployment)
     except KeyboardInterrupt:
@@ -231,8 +231,8 @@ def _leftovers(deployment: Deployment) -> list[str]:
 
 
 def _differences(deployment: Deployment) -> RowDifferences:
-    """The differences in the whole ledger, which is read again. It contains a batch that was not committed if the sink
-    has taken it."""
+    """The differences in the whole ledger, which is read again. The ledger also contains a batch that the sink has
+    received and that was not committed."""
     deployment.handed_out.look()
     rows = max(committed_rows(deployment.checkpoint), recorded_rows(deployment.ledger, deployment.checkpoint))
     ledger = RowLedger(deployment.ledger)

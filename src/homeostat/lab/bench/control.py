@@ -34,7 +34,7 @@ _LOAD = 0.7
 
 
 def scenario(instances: int, duration_s: float) -> Scenario:
-    """A word count of this size that is fully loaded, with noise, and with one slow instance half-way through."""
+    """A word count of this size at 70 % of its capacity, with noise, and with one slow instance after half an hour."""
     sources = max(1, instances // 100)
     splitters = (instances - sources) // 2
     counters = instances - sources - splitters

@@ -172,7 +172,7 @@ def server(log: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _views(host: str, port: int, log: Path) -> dict[str, Any]:
-    """The first answer of a new server, then each page several times, then how soon news arrives."""
+    """Time the first answer of a new server, then each page several times, then the arrival of a new record."""
     figures: dict[str, Any] = {"first_view_s": round(_request_s(host, port, "/"), 3)}
     # A different address each time, because the server answers a recent one from its cache.
     runs = [urlencode({"run": f"app0/query{number}"}) for number in range(REPEATS)]

@@ -1,5 +1,5 @@
-"""How often and how soon the correct cause is found, and with what probability: random simulated runs with known
-faults.
+"""Measures how often, how soon and with what probability the correct cause is found, on random simulated runs with
+known faults.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from homeostat.lab.bench.diagnosis_rivals import CLAIMS
 from homeostat.sim.truth import TruthSample
 from homeostat.sim.truth_labels import Label, Labels
 
-# A diagnosis counts at the end of a run if it stood in this many of the last batches. A choice: half and a bit.
+# A diagnosis counts at the end of a run if it was made in this many of the last batches. A choice: more than half.
 _LAST_BATCHES, _STOOD = 5, 3
 # Not causes of problems: they say that there is no problem, or that no cause was found.
 NO_TROUBLE = frozenset({OVER_PROVISIONED, INCONCLUSIVE, NEEDLESS_SPREAD, RISE_AHEAD, SLO_UNMET})
@@ -94,7 +94,7 @@ def _is_vain(played: PlayedRun, advice: Scaling) -> bool:
 def _is_worth_naming(case: Case, labels: Labels, label: Label, sample: TruthSample) -> bool:
     """Whether the fault costs so much that it must be named. A cheaper one may be named, but need not be.
 
-    More executors can also make up for a fault. To call that under-provisioned is right, but the fault is the cause.
+    More executors can also compensate for a fault. Under-provisioning is then a right diagnosis, but need not be named.
     """
     if label.cause == UNDER_PROVISIONED:
         return labels.is_short_without_faults(sample)
@@ -113,7 +113,8 @@ def _batches_until_right(label: Label, cycles: Sequence[Cycle]) -> float:
 
 
 def cases(runs: int, first_seed: int, pairs: float = 0.3) -> Iterator[Case]:
-    """Every kind in turn, alone and, for a share of the runs, in pairs; and clean ones as often as one kind."""
+    """Runs with one kind of fault, every kind in turn, and a share of runs with a random pair of kinds. Clean runs are
+    as frequent as one kind."""
     kinds: list[tuple[str, ...]] = [(kind,) for kind in (CLEAN, *FAULTS)]
     couples = list(combinations(FAULTS, 2))
     random = np.random.default_rng([first_seed, 7])
@@ -146,7 +147,7 @@ def measure(
 def summary(scores: Sequence[Score], claims: frozenset[str] | None = None) -> dict[str, Any]:
     """Precision, recall and F1 for each cause and their mean, calibration, and the time until a right diagnosis.
 
-    `claims`: the causes that can be named at all; None for all of them. Their mean F1 comes beside that of all causes.
+    `claims` are the causes that can be named at all; None for all of them. Their mean F1 is given beside that of all.
     """
     right, missed, wrong = (
         Counter(cause for each in scores for cause in getattr(each, name)) for name in ("right", "missed", "wrong")
@@ -178,7 +179,7 @@ def summary(scores: Sequence[Score], claims: frozenset[str] | None = None) -> di
 
 
 def beside(scores: Mapping[str, Sequence[Score]]) -> dict[str, Any]:
-    """The time until the first policy names a fault over that of each other one, on the faults that both name.
+    """Compares how soon the first policy and each other one name a fault, on the faults that both name.
 
     In the medians of all faults, a fault that is never named counts as infinity.
     """

@@ -23,14 +23,15 @@ from homeostat.sim.scenario.spec import (
 
 TRIGGER_S = 10.0
 CLEAN = "clean"
-# A run begins without a fault for this long, so that there is something to compare with, and ends after so long.
+# A run has no fault for the first of these times, so that there is something to compare with. It ends after the second.
 QUIET_S, DURATION_S = 400.0, 900.0
-# A batch has at most this many times the usual rows, as most applications limit it. A late one would grow forever.
+# A batch has at most this many times the usual rows, as in most applications. Without a limit, late batches would grow
+# forever.
 _MOST_BATCH = 2.0
 _SOURCE, _WORK, _COUNT = "read", "parse", "count"
 # The files of a batch, if they are small.
 _FILES = 200
-# More attempts than this would fail so often that tasks fail for good, and the query ends.
+# If a larger share of attempts failed, some tasks would fail for good, and the query would end.
 _MOST_FAILING = 0.2
 
 
@@ -80,7 +81,7 @@ def _driver(kind: str) -> Callable[[Draw], FaultSpec]:
 
 
 def waiting_fault(kind: str, place: Callable[[Draw], str]) -> Callable[[Draw], FaultSpec]:
-    """A fault that makes each row wait, at the place that this function names."""
+    """A fault that makes each row wait, in the component that `place` returns."""
 
     def fault(draw: Draw) -> FaultSpec:
         row_s = draw.seconds * draw.tasks_at_once / draw.rows
@@ -170,7 +171,7 @@ FAULTS: dict[str, Callable[[Draw], FaultSpec]] = {
 
 
 def draw_case(seed: int, kinds: tuple[str, ...]) -> Case:
-    """Return a run with these kinds of fault, all else drawn by the seed."""
+    """Return a run with these kinds of fault. The seed determines everything else."""
     random = np.random.default_rng([seed, 2026])
     executors = int(random.integers(3, 11))
     partitions = executors * int(random.integers(1, 5))

@@ -67,7 +67,7 @@ def played_batches(directory: Path, label: Label, policy: Policy) -> Iterator[tu
 
 
 def _is_asked_for(fault: InjectedFault, label: Label) -> bool:
-    """Whether it acted long enough to be detected. More load that batches still process in time is no problem."""
+    """Whether the fault acted long enough to be detected. More load is no problem if batches process it in time."""
     long_enough = fault.until_batch - fault.at_batch + 1 >= _LEAST_BATCHES
     harmless = fault.cause == UNDER_PROVISIONED and fault.during_s < NEARLY_LATE * label.trigger_s
     return fault.is_case and long_enough and not harmless
@@ -85,7 +85,7 @@ def _is_injected(label: Label, cause: str) -> bool:
 
 
 def is_standing(label: Label, cause: str, batch: int) -> bool:
-    """Whether this cause, or one that it may be called, was injected into this batch."""
+    """Whether this cause, or one for which it is another name, was injected into this batch."""
     return any(
         cause in (fault.cause, *_ALSO.get(fault.cause, ())) and fault.at_batch <= batch <= fault.until_batch + 1
         for fault in label.faults

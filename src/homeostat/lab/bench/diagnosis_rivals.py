@@ -37,9 +37,9 @@ from homeostat.core.topology import Topology
 from homeostat.core.view import View
 
 MIB, GIB = 2.0**20, 2.0**30
-# A rule that looks at how long tasks take calls all of these skew: they are kinds that it claims to find.
+# A rule that only compares task times calls all of these skew, so it claims to find each of them.
 _UNEVEN = frozenset({DATA_SKEW, SOURCE_SKEW, HASH_IMBALANCE, COSTLY_KEYS, SKEWED_JOIN})
-# The kinds that the paper's table can name. A fault that has one of them as its other name counts as well.
+# The kinds that the paper's table can name, also as another name of a fault.
 TABLE_CLAIMS = frozenset({UNDER_PROVISIONED, SLOW_INSTANCE, SLOW_HOST, DATA_SKEW, HASH_IMBALANCE, SKEWED_JOIN})
 
 
@@ -47,9 +47,10 @@ TABLE_CLAIMS = frozenset({UNDER_PROVISIONED, SLOW_INSTANCE, SLOW_HOST, DATA_SKEW
 class MaxMedianRule:
     """The rule of thumb for the stage page of Spark's UI: the slowest task against the median one.
 
-    More than `ratio`: the stage is skewed if the slowest task also has more than `ratio` times the rows of the median
-    one, and its executor is slow otherwise. A batch longer than its trigger without such a stage is short of executors.
-    The rule is usually stated with a ratio of two. A smaller one finds more and is wrong more often.
+    If the slowest task takes more than `ratio` times as long, the stage is skewed if that task also has more than
+    `ratio` times the rows of the median one; otherwise its executor is slow. A batch that is longer than its trigger
+    and has no such stage needs more executors. The rule is usually stated with a ratio of two. A smaller one finds more
+    and is wrong more often.
     """
 
     claims: ClassVar[frozenset[str]] = _UNEVEN | {SLOW_INSTANCE, SLOW_HOST, UNDER_PROVISIONED}
@@ -81,9 +82,9 @@ class SparkForensicsThresholds:
 
     Source: `thresholds` in packages/core/src/detectors.ts of github.com/shuffle-works/sparkforensics, and the tables in
     content/bottlenecks of github.com/shuffle-works/spark-tuning-reference. The tool reads the log of a whole run; here
-    each batch is a run, so a share of the run is a share of the batch. Left out are findings that name no cause
-    (stragglers, slow stages), that concern other things (caching, plans, idle executors), and those that need the life
-    of executors (churn).
+    each batch is a run, so a share of the run is a share of the batch. Findings are left out that name no cause
+    (stragglers, slow stages), that concern other things (caching, plans, idle executors), or that need the life of
+    executors (churn).
     """
 
     claims: ClassVar[frozenset[str]] = _UNEVEN | {

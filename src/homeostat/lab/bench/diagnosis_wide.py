@@ -1,6 +1,6 @@
 """Random simulated runs far beyond those of `diagnosis_cases`, for `homeostat bench diagnosis --draw wide`.
 
-Nothing is learned from these runs, and no threshold was chosen by them. They show how good a diagnosis is for
+Nothing is learned from these runs, and no threshold was chosen with them. They show how good a diagnosis is for
 applications that differ from those it was developed with: triggers of a second to five minutes, 2 to 64 executors, one
 to six stages, faults from hardly noticeable to several times the trigger interval, up to three of them, which begin
 early or late, come again, grow, or end, with other noise and more missing metrics.
@@ -32,7 +32,7 @@ _SHORTEST_TRIGGER_S, _LONGEST_TRIGGER_S = 1.0, 300.0
 _FEWEST_EXECUTORS, _MOST_EXECUTORS, _MOST_SLOTS, _MOST_STAGES = 2, 64, 128, 6
 _WEAKEST, _STRONGEST = 0.1, 5.0
 _QUIETEST, _NOISIEST, _USUAL_NOISE = 0.3, 3.0, (0.02, 0.05, 0.1)
-# So many batches before the first fault and after it, and at least so long after it.
+# The numbers of batches before the first fault and after it, and the least time after it.
 _EARLY_BATCHES, _LATE_BATCHES, _BATCHES_AFTER, _LEAST_AFTER_S = (8, 20), (40, 100), (25, 45), 200.0
 # The shares of runs with two or with three kinds of fault.
 _PAIRS, _TRIPLES = 0.25, 0.15
@@ -70,13 +70,13 @@ def _slow_host(draw: Draw) -> FaultSpec:
 
 
 def _driver_memory(draw: Draw) -> FaultSpec:
-    """The share of the heap at which collecting garbage takes as long, for a driver that plans for half a second."""
+    """The heap is so full that garbage collection costs `draw.seconds`, for a driver that plans for half a second."""
     cost = draw.seconds / (GC_SHARE * 0.5)
     return FaultSpec("driver-memory", draw.at_s, share=min(0.98, cost / (1.0 + cost)))
 
 
 def _rising_cost(draw: Draw) -> FaultSpec:
-    """The cost becomes a multiple within thirty batches."""
+    """Within thirty batches, or more if they are short, the cost grows to 1.5 + `strength` times its value."""
     growth = (0.5 + draw.strength) * 3600.0 / max(_LEAST_AFTER_S, 30 * draw.trigger_s)
     return FaultSpec("rising-cost", draw.at_s, component=draw.keyed, growth=growth)
 
@@ -87,7 +87,7 @@ def _imbalance(draw: Draw) -> FaultSpec:
     return FaultSpec("hash-imbalance", draw.at_s, component=draw.keyed, stride=stride)
 
 
-# Without state that grows: it takes hours to tell.
+# State that grows is left out: detecting it takes hours.
 WIDE_FAULTS: dict[str, Callable[[Draw], FaultSpec]] = {
     **FAULTS,
     "slow-host": _slow_host,
@@ -113,7 +113,7 @@ def wide_cases(runs: int, first_seed: int) -> Iterator[Case]:
 
 
 def draw_wide_case(seed: int, kinds: tuple[str, ...]) -> Case:
-    """Return a run with these kinds of fault, all else drawn by the seed."""
+    """Return a run with these kinds of fault. The seed determines everything else."""
     random = np.random.default_rng([seed, 2027])
     shape = _shape(random, kinds)
     quiet = _EARLY_BATCHES if random.random() < 0.4 else _LATE_BATCHES

@@ -1,6 +1,7 @@
 """Compares policies on recorded loads: the same load, noise and faults for all, over several seeds.
 
-Settings are searched on the tuning traces only, with as many draws for others as for ours, and judged on the others.
+Settings are searched on the tuning traces only, with the same number of draws for each policy, and judged on the test
+traces.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from homeostat.sim.scenario.spec import MicrobatchSpec, Scenario
 from homeostat.sim.simulation import simulate
 
 OURS = "provisioning"
-LARGEST = "largest"  # as many as there may be, from the start to the end
+LARGEST = "largest"  # the largest cluster that is allowed, from the start to the end
 POLICIES = (OURS, "hpa", "flink", "ds2", "dstream", "spark-dynamic-allocation", LARGEST)
 DEFAULT_MOST, DEFAULT_HOURS, DEFAULT_BUDGET, DEFAULT_SEEDS = 24, 18.0, 8, 5
 # Tuning runs have seeds of their own.
 FIRST_SEED, TUNING_SEED = 1, 1_001
-# What must hold against the best of the others on each trace.
+# The targets, against the best of the other policies on each trace.
 MOST_VIOLATIONS, LEAST_SAVING, MOST_COST = 0.5, 0.15, 1.15
 
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """What all contenders share. `application` is a scenario whose engine and components are used; None: built in."""
+    """The conditions for all contenders. `application` is a scenario with the engine and components; None: built in."""
 
     engine: str
     most: int = DEFAULT_MOST
@@ -153,7 +154,8 @@ def verdict_json(by_label: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[st
 def _against_the_best(
     by_label: Mapping[str, Sequence[Mapping[str, Any]]], dominating: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """The best of the others has the least loss. Ours wins with half of its violations at its cost, or a lower cost."""
+    """The best of the others has the least loss. Ours wins if it has at most half of the violations at no higher cost,
+    or a clearly lower cost with no more violations."""
     others = {label: runs for label, runs in by_label.items() if not label.startswith(OURS) and label != LARGEST}
     if not others:
         return {}
@@ -173,7 +175,7 @@ def _against_the_best(
 
 
 def check(application: Scenario, engine: str) -> None:
-    """Whether a scenario fits the engine that it is to be used on."""
+    """Raise ConfigError if a scenario does not fit the engine that it is to be used on."""
     if isinstance(application.engine, MicrobatchSpec) != (engine == "microbatch"):
         raise ConfigError("is not for this engine", where=application.name, fix=f"choose --engine other than {engine}")
 

@@ -54,7 +54,7 @@ def lag_s(truth: Sequence[TruthSample]) -> Array:
 
 
 def worst_pause_s(truth: Sequence[TruthSample]) -> float:
-    """The longest time in which nothing was processed although rows arrived."""
+    """The longest time in which nothing was processed although rows arrived; at least the longest tick or batch."""
     worst_s, pause_s = 0.0, 0.0
     for sample in truth:
         stands_still = sample.taken_per_s <= _STANDS_STILL * sample.arrival_per_s

@@ -25,13 +25,13 @@ from homeostat.sim.workload import Workload
 
 MICROBATCH, DATAFLOW = "microbatch", "dataflow"
 ENGINES = (MICROBATCH, DATAFLOW)
-# What one executor or instance processes per second in the built-in application.
+# The rows that one executor or instance processes per second in the built-in application.
 RATE_PER_S = 1_000.0
 # Enough keys for an even hash, and enough tasks to run in full waves on clusters of most sizes.
 KEYS, TASKS_PER_EXECUTOR = 100_000, 4
 # The share of the largest cluster that the peak of the load needs: a static cluster of that size always keeps up.
 PEAK_SHARE = 0.75
-# The cluster starts with this many times what the first minutes need.
+# The cluster starts with this many times the executors or instances that the first minutes need.
 FIRST_ROOM = 1.5
 NOISE = Noise(0.03, 0.5)
 TRIGGER_S, START_S = 10.0, 60.0

@@ -12,8 +12,8 @@ import numpy as np
 from homeostat.core.policy_definition import Policy
 from homeostat.policies import registry
 
-# What a second of violation costs, in seconds of all the instances that the oracle has on average: 1 % of the time is
-# worth 20 % of the cost. A choice: `violation_cost` in the settings of the planner has the same unit.
+# The cost of a second of violation, in seconds of all the instances that the oracle has on average: violations for 1 %
+# of the time count as 20 % more cost. A choice: `violation_cost` in the settings of the planner has the same unit.
 VIOLATION_WEIGHT = 20.0
 _SEED = 20_261_118
 

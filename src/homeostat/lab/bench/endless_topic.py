@@ -26,7 +26,7 @@ class EndlessTopic:
     rows: int = 0
 
     def fill(self, read_rows: int = 0) -> None:
-        """Write rows until `ROWS_AHEAD` more are there than have been read."""
+        """Write rows until the topic has `ROWS_AHEAD` more than have been read."""
         end = read_rows + ROWS_AHEAD
         if end > self.rows:
             words = self.profile.words(self.rows, end).tolist()

@@ -1,4 +1,4 @@
-"""A long life of one manager: its memory, its log, its threads and files over many simulated days.
+"""Measures the memory, the log, the threads and the files of one manager over many simulated days.
 
 All queries run in one process, over one log file and with the retention of the product, while the dashboard serves the
 same log from another process. Before the first day there is a day with more batches, which fills every bounded window
@@ -73,7 +73,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Growth a day with its 95 % interval. The interval is widened for values that follow each other closely."""
+    """Growth a day with its 95 % interval. The interval is wider if neighbouring values are correlated."""
 
     per_day: float
     low: float
@@ -124,7 +124,7 @@ def trends(samples: Sequence[Sample]) -> dict[str, Any]:
 
 
 def trend(days: Sequence[float], values: Sequence[float]) -> Trend:
-    """A straight line by least squares; n (1 − r) / (1 + r) values count, with r the correlation of neighbours."""
+    """Fit a straight line by least squares. With correlation r of neighbours, n values count as n (1 − r) / (1 + r)."""
     if len(days) < 4:
         return Trend(math.nan, -math.inf, math.inf)
     x, y = np.asarray(days, float) - np.mean(days), np.asarray(values, float)

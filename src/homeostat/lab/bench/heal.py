@@ -40,7 +40,7 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
     "guards": {"cooldown": "4 s", "cooldown_shrink": "1 h", "confirm": "1 h"},
     "loop": {"settle": "12 s", "window": "1 min", "patience": "30 s", "catch_up": "30 s"},
 }
-# A run, and the time between it and the next.
+# The longest time for a run and the pause before the next.
 LONGEST_RUN_S = 300.0
 TELL_EACH_S = 60.0
 
@@ -59,7 +59,7 @@ class Run:
 class Result:
     """How many batches ended between the slowdown and the decision to replace the executor, and until it was replaced.
 
-    None if it was not.
+    None if that did not happen.
     """
 
     factor: float

@@ -29,7 +29,7 @@ WANTED_S = 12.0
 EVERY_S = 4.0
 LOW_PER_S, PEAK_PER_S = 840.0, 2_520.0
 WAVE_S = 540.0
-# A day's wave of load within minutes, so the times for which the loop waits and plans are shorter too.
+# A day's wave of load passes within minutes, so the times for which the loop waits and plans are shorter too.
 QUICK: Mapping[str, Mapping[str, object]] = {
     **SETTINGS,
     "guards": {"cooldown": "5 s", "cooldown_shrink": "45 s", "confirm": "30 s"},
@@ -143,7 +143,7 @@ def varied_json(recording: RecordedRun, result: TrialResult, span: Span, static:
 
 
 def caught_up_json(setup: Setup, batches: Sequence[RecordedBatch], predict: Callable[[float], float]) -> dict[str, Any]:
-    """`predict` returns the seconds to process the rows that wait beyond a usual batch."""
+    """`predict` gets the number of rows that wait beyond a usual batch, and returns the seconds to process them."""
     waiting, taken_s = caught_up_s(batches, setup.load_per_s * setup.trigger_s)
     predicted_s = predict(waiting)
     error = abs(predicted_s / taken_s - 1.0) if taken_s > 0 else NAN
@@ -163,7 +163,7 @@ def between(batches: Sequence[RecordedBatch], span: Span) -> list[RecordedBatch]
 
 
 def latencies_s(batches: Sequence[RecordedBatch]) -> Array:
-    """Seconds from arrival to commit, of rows at equal distances: a batch counts by its number of rows.
+    """Seconds from arrival to commit, for sample rows at equal distances, so that a batch counts by its number of rows.
 
     A row's arrival is interpolated between the starts of batches, at which the number of rows so far is known. That
     number is not known for a batch that began before a restart, but its rows still count as processed.

@@ -32,7 +32,7 @@ INTERVAL_S = 10.0
 # A run begins without trouble, so that there is something to compare with. Then it lasts for twice
 # the time in which a backlog should be worked off.
 QUIET_S, TROUBLED_S = 600.0, 1200.0
-# In half of the runs, all problems begin at the same time, in the others within this time.
+# In half of the runs, all problems begin at the same time; in the others, they begin within about this time.
 _APART_S = 60.0
 # Many keys of the same size: rows are even unless a problem makes them uneven.
 _KEYS = 20_000
@@ -111,7 +111,7 @@ def _slow(component: str) -> Callable[[_Draw], FaultSpec]:
 
 
 def _lost(component: str) -> Callable[[_Draw], FaultSpec]:
-    """The cluster gives another one after one to five minutes."""
+    """An instance that is lost. The cluster replaces it after one to five minutes."""
     return lambda draw: FaultSpec(
         "crash",
         draw.at_s,
@@ -186,7 +186,7 @@ def _microbatch(random: np.random.Generator, executors: int, partitions: int, ki
 
 
 def _dataflow(random: np.random.Generator, executors: int, partitions: int, kinds: tuple[str, ...]) -> Scenario:
-    """A word count whose counters are as many as `executors`, so that every instance matters."""
+    """A word count with `executors` instances of each stage, so that every instance matters."""
     rate, load = float(random.choice([1_000.0, 5_000.0, 20_000.0])), float(random.uniform(0.6, 0.75))
     per_instance = rate / (load * executors)
     return Scenario(

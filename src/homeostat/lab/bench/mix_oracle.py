@@ -1,7 +1,8 @@
 """The oracle of `homeostat bench mixes`, which knows every cause from the moment when it begins.
 
 For each run it tries a number of plans on the same engine with the same noise, from the same moment, and keeps the one
-with the fewest unhealthy seconds. Its plans take as long to apply as anyone's, and nothing is known before it happens.
+with the fewest unhealthy seconds. Its plans take as long to apply as those of any policy, and it never knows a cause in
+advance.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ from homeostat.sim.simulation import SimulatedEngine, build_engine
 from homeostat.sim.truth import TruthSample
 from homeostat.sim.workload import Workload
 
-# The multiples of the instances needed for the load that are tried: more instances work off the backlog, and fill the
-# waves of tasks.
+# The sizes that are tried, as multiples of the instances needed for the load: more instances work off the backlog, and
+# fill the waves of tasks.
 _SIZES = (1.0, 1.4, 2.0)
 _TIME_LIMIT_S = 600.0
 # A dataflow advances in steps of one second, and a problem begins with the first whole step after its time.
@@ -78,7 +79,7 @@ def oracle(case: Case) -> OracleRun:
 
 
 def observer(case: Case) -> OracleRun:
-    """The same, but each cause is known only one interval after the first measurement that fully shows it."""
+    """The best plan if each cause is known only one interval after the first measurement that fully shows it."""
     return _best(case, [_visible_s(case, begins_s) + INTERVAL_S for begins_s in case.begins_s])
 
 

@@ -1,9 +1,8 @@
 """Open dashboards for the benchmark of the dashboard: each follows a run and reads its page again when it changes.
 
 They run in a process of their own: `python -m homeostat.lab.bench.open_dashboards HOST PORT RUN COUNT`.
-A line on stdin opens
-all of them, and the next line closes them. Each line is answered by a line. The second answer says how often a page was
-read, or -1 if one was refused. The end of stdin ends the process.
+A line on stdin opens all of them, and the next line closes them. Each line is answered by a line. The second answer is
+the number of times that a page was read, or -1 if one was refused. The end of stdin ends the process.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ THROTTLE_S = 0.3
 
 
 class Viewer:
-    """Does what the page's script does: listens, and fetches the page and the columns of its charts when there are new
+    """Acts like the script of the page: listens, and fetches the page and the columns of its charts when there are new
     records.
     """
 

@@ -183,7 +183,7 @@ class _Job:
         self.wait_for(0)
 
     def fill(self) -> None:
-        """Write so many rows that the job always has enough for its batches; the experiment source always has."""
+        """Write enough rows for the next batches of the job. The experiment source always has enough."""
         if self._topic is not None:
             (source,) = self.wait_for(self.last).sources
             self._topic.fill(round(source.end))
@@ -250,7 +250,7 @@ def _query(spark: SparkSession, directory: Path, spec: WordCount, partitions: in
 
 
 class _Manager:
-    """Attached as a user would attach it. It may act but has no reason to, because the executors are at their bound."""
+    """The manager as a user would attach it. It may act but has no reason to: the executors are at their limit."""
 
     def __init__(self, here: Ground) -> None:
         self._spark, self._directory = here.spark, here.directory / "manager"

@@ -93,13 +93,13 @@ class Counting:
         return self._gap()
 
     def rescale_s(self, verify: bool) -> dict[str, float]:
-        """The same for a change of partitions, with the seconds of each phase, when there are changes to replay."""
+        """Like `restart_s` for a change of partitions, with changes to replay, and with the seconds of each phase."""
         self._run_on(REPLAYED)
         self.query.verifies = verify
         there = self.query.checkpoint.state_partitions()
         self.query.restart({_STATE: OTHER if there == PARTITIONS else PARTITIONS}, _deadline())
         phases = pause_times.past_pauses(self.query.checkpoint)[-1].phases_s
-        # Between the two there are the commit of the repartitioning and, if there was one, that of the open batch.
+        # Between the two commits are that of the repartitioning and, if there was one, that of the open batch.
         return {"pause": self._gap(1 + ("open batch" in phases)), **phases}
 
     def _build(self, values: Mapping[Knob, Value]) -> Any:

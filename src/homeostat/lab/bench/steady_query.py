@@ -16,7 +16,8 @@ from homeostat.core.topology import Component, Topology
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 # Tasks of a batch for each executor, one after the other.
 TASKS_EACH = 2
-# What one executor processes in a second, and the mean load, in rows: about three executors, six at the daily peak.
+# The rows that one executor processes in a second, and the base of the load, which varies from 0.5 to 2.5 times that:
+# about three executors, six at the daily peak.
 _ROWS_PER_S, _MEAN_PER_S = 100.0, 200.0
 _MOST_EXECUTORS = 12
 _START_S = 15.0
@@ -44,7 +45,7 @@ class SteadyQuery:
         return _MEAN_PER_S * (1.5 + math.sin(2 * math.pi * (at_s / DAY_S + self._phase / 20)))
 
     def wait(self, until_s: float) -> Sequence[Event]:
-        """One batch, as long as the time until then: the caller advances all queries together."""
+        """One batch, which lasts until `until_s`: the caller advances all queries together."""
         self.now_s, self._batch_s = until_s, until_s - self.now_s
         arrival_per_s = self.load_per_s(until_s) * self._dice.uniform(0.95, 1.05)
         waiting = self._pending_rows + arrival_per_s * self._batch_s

@@ -1,6 +1,6 @@
 """Measures whether synopses stay within the error and memory that they state.
 
-Each is filled in parts, as instances would fill it, and merged. Memory is the largest size of any part or of the sum.
+Each is filled in parts, as instances would fill it, and merged. Memory is the largest size of any part or of the whole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from homeostat.lab.bench.ground import machine
 KEYS = 10_000_000
 PARTS = 8
 HOT = 20
-_LOOKS = 20  # at the memory of each part while it fills
+_LOOKS = 20  # how often the memory of each part is measured while it fills
 _RANKS = np.arange(1, 100) / 100
 
 Tell = Callable[[str], None]

@@ -1,4 +1,4 @@
-"""What the log of an experiment says about the loop's actions."""
+"""Reads the loop's actions from the log of an experiment."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from homeostat.core.causes import SLOW_INSTANCE, UNDER_PROVISIONED
 from homeostat.lab.chaos.log_watch import Change, LoggedAction
 from homeostat.lab.chaos.trial import Trial
 
-# The rows of a minute are processed within seconds. Longer would excuse almost any action, because faults come every
-# half minute. A choice: as long as an action takes to settle.
+# The rows of a minute are processed within seconds. A longer limit would excuse almost any action, because faults come
+# every half minute. A choice: as long as an action takes to settle.
 BACKLOG_LIMIT_S = 120.0
 
 

@@ -36,7 +36,7 @@ PROFILE = Profile(WorkloadSpec("constant", rate_per_s=200.0), keys=5_000)
 WAIT_MS, TRIGGER_S, EXECUTORS, STATE_PARTITIONS = 0.5, 1.0, 2, 4
 WORKERS, CORES = 2, 3
 OBJECTIVE = Objective(cost_limit=WORKERS * CORES)
-# The load never changes, so nothing is ever to be shrunk.
+# The load never changes, so there is never a reason to remove executors.
 SETTINGS = f"""\
 mode = "regulate"
 
@@ -199,7 +199,7 @@ class Deployment:
         return ", ".join(lack for lack, holds in lacks.items() if holds)
 
     def stop(self) -> int | None:
-        """Interrupt it as a user does, and return its exit code; None if it had to be killed."""
+        """Interrupt the command as a user does, and return its exit code; None if it had to be killed."""
         process = self._process
         self._process = None
         if process is None:
@@ -214,7 +214,7 @@ class Deployment:
         return code
 
     def kill(self) -> None:
-        """Kill everything, without a chance for anybody to clean up."""
+        """Kill all processes, so that none of them can clean up."""
         process = self._process
         self._process = None
         while family := self.family().processes:

@@ -1,4 +1,4 @@
-"""What a kind of fault is, and how faults are drawn."""
+"""Kinds of fault, and the random order in which they are injected."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class InjectionError(HomeostatError):
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """The injected fault. `holds` must become true in addition to the usual signs of recovery. `failure` says what has
-    already gone wrong, such as a second manager that was not refused. `executor` is the one that was hit, if any."""
+    """The injected fault. `holds` must become true in addition to the usual signs of recovery. `failure` describes a
+    failure that is already certain, such as a second manager that was not refused. `executor` is the one that was hit,
+    if any."""
 
     detail: str
     holds: Callable[[], bool] = lambda: True
@@ -34,7 +35,7 @@ Inject = Callable[[Deployment, Random], Injection]
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """`inject` returns when the fault is over. `ANSWERS` has the actions that a kind asks for."""
+    """`inject` returns when the fault is over. `ANSWERS` has the actions that each kind justifies."""
 
     name: str
     inject: Inject
@@ -42,7 +43,7 @@ class FaultKind:
 
 
 def draw(kinds: Sequence[FaultKind], chance: Random) -> Iterator[FaultKind]:
-    """Without end. Every kind comes once before any comes again, so that a short run misses few."""
+    """Yield kinds without end. Every kind comes once before any comes again, so that a short run misses few."""
     while True:
         deck = list(kinds)
         chance.shuffle(deck)

@@ -1,4 +1,4 @@
-"""Follows a log that may be removed, damaged or locked at any time, and keeps what the bench counts."""
+"""Follows a log that may be removed, damaged or locked at any time, and counts its batches, actions and receipts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_AT_ONCE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one action, or one remedy of a plan, does against one cause. `retire` names the executors that it ends."""
+    """One action, or one remedy of a plan, against one cause. `retire` names the executors that it ends."""
 
     action_kind: str
     cause: str
@@ -29,8 +29,8 @@ class Change:
 class LoggedAction:
     """An action, when the bench saw it (on its monotonic clock), and whether a person's order led to it.
 
-    `behind_since_s` is when the bench saw the first of the batches before it that, without one in between, left more
-    rows waiting than arrive in two triggers; infinite if the last batch did not."""
+    A batch is behind if it leaves more rows waiting than arrive in two triggers. `behind_since_s` is when the bench saw
+    the first of the batches that were behind without a break until the action; infinite if the last one was not."""
 
     seen_s: float
     id: str
@@ -66,7 +66,7 @@ class LogWatch:
             newest = store.position()
             if inode != self._inode or newest < self._position:
                 self._inode, self._position = inode, 0
-                # a new log counts its actions from the start
+                # a new log numbers its actions from the start
                 self.receipts, self.refusals = set(), set()
             for placed in store.after(self._position, _MOST_AT_ONCE):
                 self._position = placed.position

@@ -198,7 +198,7 @@ def _refused(deployment: Deployment, directory: Path) -> Injection:
 
 
 def interrupt_order(knob: str, values: tuple[int, int]) -> Inject:
-    """Order the one of two values that does not hold, and kill the driver before the order is carried out."""
+    """Order one of two values, the one that is not in effect, and kill the driver before the order is carried out."""
 
     def inject(deployment: Deployment, chance: Random) -> Injection:
         current = current_value(deployment, knob)

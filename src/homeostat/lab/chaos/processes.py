@@ -64,7 +64,7 @@ class Family:
             self._roles.setdefault(role, []).append(keeper)
 
     def of(self, role: str) -> list[Process]:
-        """In the order in which they started."""
+        """The processes with this role, in the order in which they started."""
         return sorted(self._roles.get(role, []), key=lambda process: (_created_s(process), process.pid))
 
 
@@ -92,7 +92,7 @@ def describe(process: Process) -> str:
 
 
 def executor_id(process: Process) -> str:
-    """As Spark numbers it; empty for other processes."""
+    """Spark's id of an executor; empty for other processes."""
     command = _command(process)
     return option(command, "--executor-id") if role_of(command) == EXECUTOR else ""
 

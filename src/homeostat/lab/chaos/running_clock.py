@@ -9,7 +9,7 @@ from pathlib import Path
 
 # A step of the bench takes far less. A longer one means that this process itself did not run.
 LONGEST_STEP_S = 10.0
-# From less running and waiting than this, in seconds, the share of the processor cannot be measured. A choice.
+# The share of the processor is measured over at least this many seconds of running and waiting. A choice.
 _LEAST_MEASURED_S = 0.1
 _SCHEDULER = Path("/proc/self/schedstat")
 
@@ -30,7 +30,7 @@ class RunningClock:
 
 
 def processor_s() -> tuple[float, float]:
-    """How long this process was on a processor, and how long it waited for one; zero where the kernel does not say."""
+    """How long this process was on a processor, and how long it waited for one; zero if the kernel does not count."""
     with suppress(OSError, ValueError):
         ran_ns, waited_ns = _SCHEDULER.read_text().split()[:2]
         return int(ran_ns) / 1e9, int(waited_ns) / 1e9
@@ -40,8 +40,8 @@ def processor_s() -> tuple[float, float]:
 class PatienceClock:
     """The seconds of another clock, times the share of a processor that this process got when it wanted one.
 
-    The application has the priority of this process, so on a crowded machine it gets about the same share, and all that
-    it does takes that much longer. A limit on this clock is one on what the application does, not on what others do.
+    The application has the same priority as this process, so on a busy machine it gets about the same share, and
+    everything takes that much longer. So a limit on this clock does not depend on the load of the machine.
     """
 
     def __init__(self, clock: Callable[[], float], processor: Callable[[], tuple[float, float]] = processor_s) -> None:
@@ -60,7 +60,7 @@ class PatienceClock:
 
     @property
     def mean_share(self) -> float:
-        """Over its whole life; 1 if it never had to wait."""
+        """The share over the whole life of the clock; 1 if this process never had to wait."""
         return _share(self._began_s, self._processor())
 
     def _measure(self) -> None:

@@ -1,4 +1,4 @@
-"""A place for the log that can be full: a small file system of its own or, without root, a limit on file sizes."""
+"""A place for the log that can be filled: a small file system of its own or, without root, a limit on file sizes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-SIZE = "64m"  # the log of a day, and filled in a moment
+SIZE = "64m"  # enough for the log of a day, and quick to fill
 BLOCK = b"\0" * (1 << 20)
 FILLER = "filler"
 
 
 class SmallDisk:
-    """A directory. While it is `mounted`, it is a file system of its own, which `fill` fills. Its files stay there."""
+    """A directory. While `mounted`, it is a file system of its own, which `fill` fills. Its files stay afterwards."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -1,4 +1,4 @@
-"""A detector that makes the manager fail on demand: it raises, hangs or ends, gets another clock or a full disk.
+"""A detector that makes the manager fail on demand: it raises an error, hangs, ends, gets another clock or a full disk.
 
 The bench names it as a plug-in and steers it with a file, since it runs in the driver's process.
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 PLUG_IN = "homeostat.lab.chaos.steering:SteeredDetector"
 FILE_VARIABLE = "CHAOS_STEERING"
 LOOK_AGAIN_S = 0.1
-_ASK = "_ask"  # the method through which every question goes
+_ASK = "_ask"  # the method that every request uses
 _own_methods: dict[str, Callable[..., object]] = {}
 RAISES, HANGS, ENDS = "raises", "hangs", "ends"
 
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """What the detector does. `clock_s` is added to the process's wall clock. No file may grow beyond `file_bytes`,
+    """Orders for the detector. `clock_s` is added to the process's wall clock. No file may grow beyond `file_bytes`,
     unless it is 0. If `store_refuses`, the driver's status store does not answer, so that the sensors use the REST API.
     `number` tells two equal orders apart: the manager ends once for each."""
 
@@ -55,7 +55,7 @@ def read_steering(file: Path) -> Steering:
 
 
 class SteeredDetector:
-    """Finds no symptoms. One thread for the process follows the file, because a blind manager calls no detector."""
+    """Finds no symptoms. One thread per process follows the file: a manager without observations calls no detector."""
 
     name: ClassVar[str] = "steered"
     _lock: ClassVar[Lock] = Lock()
@@ -102,7 +102,7 @@ def shifted_clock(true_time: Callable[[], float], seconds: float) -> Callable[[]
 
 
 def refuse_store(refused: bool) -> None:
-    """Let every question to the driver's status store fail, as in a release of Spark that has changed it."""
+    """If `refused`, let every request to the driver's status store fail, as in a release of Spark that changed it."""
     from homeostat.spark.sense.status_store import StatusStore
 
     own = _own_methods.setdefault(_ASK, getattr(StatusStore, _ASK))

@@ -23,10 +23,10 @@ def summary(
     leftovers: list[str] | None,
     cut_off: Sequence[Trial] = (),
 ) -> dict[str, Any]:
-    """The result of a run. It is accepted if every fault was survived and no harm of any kind was done.
+    """The result of a run. It is accepted if every fault was survived and nothing else went wrong.
 
     Faults that were `cut_off` by an interrupt count neither as survived nor as failed, but justify actions. `leftovers`
-    is None if processes that are left were not checked.
+    is None if nobody checked which processes are left.
     """
     kinds = sorted({trial.kind for trial in trials})
     unasked = unasked_actions(actions, [*trials, *cut_off])

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One fault, from `began_s` on. `recover_s` counts from its end until the application was whole again, None if it
-    was not within the limit; `problem` then says why not. `exits` counts how often the command ended. It was
-    over at `over_s`, recovered or not. `executor` is the one that was hit, if any."""
+    """One fault, from `began_s` on. `recover_s` is the time from its end until the application was whole again; None if
+    that took longer than the limit, for the reason in `problem`. `exits` counts how often the command ended. The trial
+    was over at `over_s`, recovered or not. `executor` is the one that was hit, if any."""
 
     kind: str
     began_s: float

@@ -14,7 +14,7 @@ from homeostat.spark.outside import event_log
 from homeostat.spark.sense.progress import Progress, read_progress
 
 Json = Mapping[str, Any]
-# The first batches of a query compile code and start Python workers. They say nothing about a fault.
+# The first batches of a query compile code and start Python workers, so they are not compared.
 COLD_BATCHES = 3
 
 
@@ -96,7 +96,7 @@ def _failed_attempts(run: LoggedRun, span: Span, before_s: float) -> float:
 
 
 def _standstill(run: LoggedRun, span: Span, before_s: float) -> float:
-    """The share of batches whose watermark did not advance. The first few still process the rows from before."""
+    """The share of batches whose watermark did not advance. The first one still has rows from before the fault."""
     marks = [report.get("eventTime", {}).get("watermark") for report in run.reports_between(span.at_s, span.until_s)]
     pairs = list(pairwise(marks[1:]))
     return sum(earlier == later is not None for earlier, later in pairs) / len(pairs) if pairs else 0.0
@@ -114,7 +114,7 @@ def _idle_slots(run: LoggedRun, span: Span, before_s: float) -> float:
 
 
 def _losses(run: LoggedRun, span: Span, before_s: float) -> float:
-    """The number of lost executors, as a share of those that there were."""
+    """The number of lost executors, as a share of all executors."""
     return sum(span.at_s <= at_s <= span.until_s for at_s in run.losses_s) / span.slots
 
 
@@ -130,5 +130,5 @@ _MEASURED: Mapping[str, Callable[[LoggedRun, Span, float], float]] = {
 
 
 def effect_of(measure: str, run: LoggedRun, span: Span, before_s: float) -> float:
-    """Between 0 and 1. `before_s` is the mean duration of a batch without the fault; 0 if that is unknown."""
+    """The effect, from 0 to 1. `before_s` is the mean duration of a batch without the fault; 0 if it is unknown."""
     return round(min(1.0, max(0.0, _MEASURED[measure](run, span, before_s))), 3)

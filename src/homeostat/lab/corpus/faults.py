@@ -1,4 +1,4 @@
-"""The faults that are injected into recorded runs. Each acts by its real mechanism; none is only simulated."""
+"""The faults that are injected into recorded runs. Each works by the real mechanism; none is simulated."""
 
 from __future__ import annotations
 
@@ -59,8 +59,9 @@ def _as_it_is(shape: Shape, strength: float) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """`begin` starts the fault and returns what ends it. A fault of configuration changes the `shape` of the job
-    instead, and acts from the start. `component` is where it acts; "working" is where the job does its work."""
+    """`begin` starts the fault and returns a function that ends it. A fault of configuration changes the `shape` of the
+    job instead, and acts from the start. `component` is the component where it acts; "working" is the one where the job
+    does its work."""
 
     name: str
     cause: str

@@ -14,7 +14,7 @@ WORDS = 200
 
 
 class FileFeed:
-    """`rows_per_file` can change while it writes. A file appears at once, under a name that was never used before."""
+    """`rows_per_file` can change at any time. Each file appears complete, under a name that was never used before."""
 
     def __init__(self, directory: Path, rate_per_s: float, rows_per_file: int) -> None:
         self.directory, self.rate_per_s, self.rows_per_file = directory, rate_per_s, rows_per_file

@@ -32,5 +32,5 @@ class HeldSource(Source):
 
 
 def register(spark: SparkSession) -> None:
-    """Queries of this session read this source under the name of the experiment source."""
+    """Make the queries of this session read this source under the name of the experiment source."""
     spark.dataSource.register(HeldSource)

@@ -6,14 +6,14 @@ import os
 
 
 class HostUse:
-    """Measures from its creation on."""
+    """The measurement begins when the object is created."""
 
     def __init__(self) -> None:
         self._busy_s, self._all_s = _machine_s()
         self._own_s = _own_s()
 
     def others(self) -> float:
-        """The share of the machine's CPU time that was used by processes which this one did not start."""
+        """The share of the machine's CPU time that other processes used, not counting those that this one started."""
         busy_s, all_s = _machine_s()
         own_now_s = _own_s()
         own_s = sum(max(0.0, seconds - self._own_s.get(pid, 0.0)) for pid, seconds in own_now_s.items())

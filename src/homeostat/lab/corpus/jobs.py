@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CONTROL, SECOND_CONTROL, INPUT, OUTPUT, TABLE = "control.json", "second-control.json", "input", "output", "table"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-# A batch takes at most the rows of this many triggers, so that a slow start leads to no batch that takes minutes.
+# A batch takes at most the rows of this many triggers, so that no batch takes minutes after a slow start.
 MOST_TRIGGERS_A_BATCH = 3
 
 
@@ -30,9 +30,10 @@ MOST_TRIGGERS_A_BATCH = 3
 class Shape:
     """How a job is set up. Faults of configuration change it; the others leave it alone.
 
-    `forever` keeps state without a watermark, by a key that is new for each row. `plan_columns` are computed columns
-    that make the plan large. `files` is how many files a batch of the file sink has; `rows_per_file` are in each file
-    that arrives. `static_hot_rows` are rows of the static table of the join with the most frequent word.
+    `forever` keeps state without a watermark, by a key that is new for each row. `plan_columns` is the number of
+    computed columns that make the plan large. `files` is the number of files that a batch of the file sink writes, and
+    `rows_per_file` the number of rows in each file that arrives. `static_hot_rows` is the number of extra rows with the
+    most frequent word in the static table of the join.
     """
 
     rate_per_s: float
@@ -85,7 +86,7 @@ class Workplace:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`build` makes the query. `working` is the component in which the row's work is done."""
+    """`build` makes the query. `working` is the component that does the work for each row."""
 
     name: str
     shape: Shape
@@ -99,7 +100,7 @@ def _service(place: Workplace) -> DataStreamWriter:
 
 
 def _keyed(place: Workplace) -> DataStreamWriter:
-    """Rows are shuffled by their key, and each calls a service behind the shuffle."""
+    """Rows are shuffled by their key, and each calls a service after the shuffle."""
     colliding = colliding_keys(place.spark, place.shape.partitions)
     keyed = place.rows().mapInPandas(
         row_work.rekeyer(place.switches.path("."), colliding), "row long, word string, key string"
@@ -116,7 +117,7 @@ def colliding_keys(spark: SparkSession, partitions: int) -> tuple[str, ...]:
 
 
 def _writing(place: Workplace) -> DataStreamWriter:
-    """Rows are computed on, and a function on the driver writes each batch as a table."""
+    """Each row needs CPU time, and a function on the driver writes each batch as a table."""
     computed = place.rows().mapInPandas(place.work(), "row long, word string, arrived timestamp")
     return computed.writeStream.foreachBatch(sink_function(place.switches, Path(place.path(OUTPUT))))
 
@@ -136,7 +137,7 @@ def _state(place: Workplace) -> DataStreamWriter:
 
 
 def _with_columns(rows: DataFrame, count: int) -> DataFrame:
-    """Rows with a plan that takes the driver long to analyse, optimise and compile, although it does no work."""
+    """The same rows, with a plan that takes the driver long to analyse, optimise and compile."""
     from pyspark.sql import functions as f
 
     for level in range(4):
@@ -149,7 +150,7 @@ def _with_columns(rows: DataFrame, count: int) -> DataFrame:
 
 
 def _shuffle(place: Workplace) -> DataStreamWriter:
-    """Each row becomes many with a long text, which are shuffled and sorted. No Python behind the source."""
+    """Each row becomes many with a long text, which are shuffled and sorted. No Python runs after the source."""
     from pyspark.sql import functions as f
 
     shape = place.shape
@@ -177,7 +178,7 @@ def _join(place: Workplace) -> DataStreamWriter:
 
 
 def _pairs(place: Workplace) -> DataStreamWriter:
-    """Two streams are joined by their rows, within a few seconds of event time."""
+    """Two streams are joined by row number, within a few seconds of event time."""
     from pyspark.sql import functions as f
 
     left = place.rows().withWatermark("arrived", "2 seconds").select("row", "word", "arrived")
@@ -196,7 +197,7 @@ def _files(place: Workplace) -> DataStreamWriter:
 
 
 def _memory(place: Workplace) -> DataStreamWriter:
-    """Each row becomes a long text and is split into words, which all lie on the executor's heap for a moment."""
+    """Each row becomes a long text and is split into words, which are all on the executor's heap for a moment."""
     words = f"size(split(repeat(concat(word, ' '), {place.shape.rows_a_row}), ' ')) AS words"
     return place.rows().selectExpr("row", words).where("words > 0").writeStream.format("noop")
 

@@ -27,8 +27,8 @@ BATCH_TIME, BACKLOG, FAILED_ATTEMPTS, STANDSTILL, STATE_GROWTH, IDLE_SLOTS, LOSS
     "losses",
 )
 # A smaller effect also occurs in clean runs, so such a fault cannot be detected. Measured on the clean runs of the
-# recorded set, the last two thirds against the first: batch time up to 0.26, failed attempts 0.03, state growth 0.3,
-# idle slots of the job `service` 0.58, and no backlog, losses or standstill.
+# recorded set, by comparing the last two thirds of each run with its first third: batch time up to 0.26, failed
+# attempts 0.03, state growth 0.3, idle slots of the job `service` 0.58, and no backlog, losses or standstill.
 LEAST_EFFECTS = {
     BATCH_TIME: 0.3,
     BACKLOG: 0.2,
@@ -99,7 +99,7 @@ class Label:
 
 
 def read_labels(directory: Path) -> tuple[Label, ...]:
-    """The labels of all runs in a directory. A line that does not say exactly what a label says is refused."""
+    """The labels of all runs in a directory. Raise ConfigError if the fields of a line are not exactly a label's."""
     path = directory / LABELS
     if not path.exists():
         raise ConfigError(
@@ -146,7 +146,7 @@ def _fault(values: Any) -> InjectedFault:
 
 
 def _typed(kind: type[T], values: Mapping[str, Any]) -> T:
-    """A value of a dataclass. Each field must be there with its type, and nothing else."""
+    """A value of a dataclass. The values must be exactly its fields, each with the right type."""
     names = {each.name: str(each.type) for each in fields(kind)}  # type: ignore[arg-type]
     if unexpected := sorted(set(values) ^ set(names)):
         raise ValueError(f"the key {unexpected[0]!r} is {'unknown' if unexpected[0] in values else 'missing'}")

@@ -49,7 +49,7 @@ ENDURING = {
     "spark.stage.maxConsecutiveAttempts": "20",
     "spark.python.authenticate.socketTimeout": "60s",
 }
-# One plain file, which can be cut while it is written.
+# One plain file, which can be read and split while Spark writes it.
 PLAIN_LOG = {
     "spark.eventLog.compress": "false",
     "spark.eventLog.rolling.enabled": "false",
@@ -243,7 +243,7 @@ class Archive:
         self._out, self._session, self._version, self._log, self._tell = out, session, version, log, tell
 
     def file_away(self, run: TakenRun) -> Label | None:
-        """None if the run had too few batches to say anything."""
+        """Write the log and the label of a run, and return the label; None if the run had too few batches."""
         events = self._log.events_of(run.query_run)
         if (count := len(logged_run(events).batches)) < LEAST_BATCHES:
             self._tell(f"{run.planned.name} is left out: it has only {count} batches")

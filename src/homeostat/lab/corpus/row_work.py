@@ -20,18 +20,20 @@ from homeostat.spark.python_workers import spare_the_collector
 if TYPE_CHECKING:
     from pandas import DataFrame as Pandas
 
-# Rows of one request. A busy machine answers milliseconds late; fewer, longer requests make rows take the time meant.
+# Rows of one request. A busy machine answers milliseconds late; with fewer, longer requests, rows take the intended
+# time.
 ROWS_A_REQUEST = 10
 REQUEST = struct.Struct(">d")
 COSTLY_KEYS = 3  # the number of the most frequent keys that become costly
-# Rounds of SHA-256 that take a microsecond on one core, roughly. Only the proportions matter.
+# Rounds of SHA-256 that one core computes in about a microsecond. Only the proportions matter.
 _ROUNDS_PER_US = 1.5
 _remembered: list[int] = []
 
 
 @dataclass(frozen=True, slots=True)
 class RowWork:
-    """`service_port` answers after `wait_ms` for each row; 0 calls no service. `burn_us` is computed for each row.
+    """The service at `service_port` answers after `wait_ms` for each row; with port 0, no service is called. Each row
+    takes about `burn_us` microseconds of CPU time.
 
     `switches` is the directory of the switches, and `costly` names the column with the keys, or is empty.
     """
@@ -47,7 +49,7 @@ class RowWork:
 
 
 def worker(work: RowWork) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:
-    """A function for `mapInPandas` that passes the rows on."""
+    """A function for `mapInPandas` that does the work and passes the rows on."""
 
     def run(batches: Iterator[Pandas]) -> Iterator[Pandas]:
         spare_the_collector()
@@ -80,7 +82,7 @@ def _fail_if_injected(work: RowWork) -> None:
 
 
 def weighted_rows(batch: Pandas, column: str, factor: float) -> float:
-    """The number of rows, where one of a costly key counts as `factor` rows."""
+    """The number of rows, where each row of a costly key counts as `factor` rows."""
     if not factor or not column:
         return float(len(batch))
     costly = int(batch[column].isin([f"word-{number}" for number in range(COSTLY_KEYS)]).sum())
@@ -142,5 +144,5 @@ def rekeyer(switches: str, colliding: tuple[str, ...]) -> Callable[[Iterator[Pan
 
 
 def pause(path: str) -> None:
-    """Sleep for as many seconds as the switch says."""
+    """Sleep for the number of seconds in the switch."""
     time.sleep(strength_of(path))

@@ -1,4 +1,4 @@
-"""A service that queries call for their rows: a server on this machine that answers each request after a while."""
+"""A service that queries call for their rows: a server on this machine that answers each request after a delay."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Event = dict[str, Any]
 
 _ONCE = (LOG_START, event_log.APPLICATION_START, event_log.ENVIRONMENT)
 _ARRIVALS = (event_log.EXECUTOR_ADDED, event_log.BLOCK_MANAGER_ADDED)
-WRITTEN_S = 60.0  # Spark writes an event within moments, also on a busy machine
+WRITTEN_S = 60.0  # Spark writes an event within moments, even on a busy machine
 LOOK_AGAIN_S = 0.2
 
 
@@ -34,8 +34,8 @@ class Cutter:
             self._take(event)
 
     def _take(self, event: Event) -> None:
-        """Take an event. The log of a query begins with the events that show which executors the application has by
-        then."""
+        """Take an event. The log of a query begins with the events that show which executors the application has at its
+        start."""
         kind = event["Event"]
         if kind == event_log.QUERY_STARTED:
             self._current = str(event["runId"])

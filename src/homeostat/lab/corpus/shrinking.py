@@ -1,5 +1,5 @@
-"""Reduces an event log to what a reader of streaming queries can use, and removes the traces of the machine that wrote
-it."""
+"""Reduces an event log to the data that a reader of streaming queries can use, and removes the traces of the machine
+that wrote it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JOB_END = "SparkListenerJobEnd"
 STAGE_COMPLETED = "SparkListenerStageCompleted"
 LOG_START = "SparkListenerLogStart"
 STAGE_EXECUTOR_METRICS = "SparkListenerStageExecutorMetrics"
-# The first lines of a reason say what happened. The rest is a stack trace, which is never read.
+# The first lines of a reason describe the event. The rest is a stack trace, which is never read.
 REASON_CHARACTERS = 300
 _PROPERTIES_OF_A_JOB = (
     "spark.jobGroup.id",
@@ -157,7 +157,7 @@ class Scrubber:
 
     def __init__(self) -> None:
         names = {socket.gethostname(): "driver-host", socket.getfqdn(): "driver-host", _user(): "user"}
-        usual = ("", "localhost", "user", "root")  # short or usual words are no secret, and occur in other words
+        usual = ("", "localhost", "user", "root")  # these words are not secret, and they occur in other words
         self._names = {name: word for name, word in names.items() if name not in usual}
 
     def clean(self, text: str) -> str:

@@ -31,7 +31,7 @@ def sink_function(switches: Switches, directory: Path) -> Callable[[DataFrame, i
 
 
 def _widened(frame: DataFrame, columns: int) -> DataFrame:
-    """Column by column, as code in a loop does: each call analyses the whole plan again."""
+    """Add the columns one by one, as code with a loop does: each call analyses the whole plan again."""
     from pyspark.sql import functions as f
 
     for number in range(columns):

@@ -10,7 +10,7 @@ from typing import Self
 
 from homeostat.lab.corpus.switches import Switches
 
-# Files of the driver are the logs of offsets and commits; those of the tasks are the state.
+# The driver writes the logs of offsets and commits; the tasks write the state.
 CHECKPOINT, STATE = "checkpoint-bound", "state-store-bound"
 _COMMAND = """\
 #!/bin/sh
@@ -25,9 +25,9 @@ exec {chmod} "$@"
 
 
 class SlowStorage:
-    """While the context is open, processes that are started find a `chmod` that can be made slow by a switch.
+    """While the context is open, new processes find a `chmod` that a switch can make slow.
 
-    The strength is in seconds for each file.
+    The strength of a switch is the delay in seconds for each file.
     """
 
     def __init__(self, directory: Path) -> None:

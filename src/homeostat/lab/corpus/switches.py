@@ -1,4 +1,4 @@
-"""Files through which a fault reaches the functions of a running query: on while the file exists, with its strength."""
+"""Files that switch on faults in the functions of a running query. A file contains the strength of its fault."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def probabilities(rows: Array, weights: Array) -> Array:
 def fit(rows: Array, right: Array, prior: Array, precision: float) -> Array:
     """The weights that make the examples most likely, with a normal prior around `prior`.
 
-    A larger `precision` keeps them closer to it. Without examples they stay there.
+    A larger `precision` keeps the weights closer to `prior`. Without examples they equal it.
     """
     design = np.column_stack([np.ones(len(rows)), rows])
     weights = np.array(prior, dtype=float)
@@ -38,6 +38,6 @@ def fit(rows: Array, right: Array, prior: Array, precision: float) -> Array:
 
 
 def log_loss(p: Array, right: Array) -> float:
-    """The mean of −ln(the probability of what was true). Smaller is better; ln 2 is a coin."""
+    """The mean of −ln(the probability of the true answer). Smaller is better; a coin toss has ln 2."""
     bounded = np.clip(p, 1e-6, 1.0 - 1e-6)
     return float(-np.mean(right * np.log(bounded) + (1.0 - right) * np.log(1.0 - bounded)))

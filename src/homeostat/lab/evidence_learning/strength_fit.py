@@ -20,14 +20,14 @@ _GROUPS = 5
 # How strongly the common model is shrunk to even odds, and a cause's model to the common one. With a higher precision,
 # more examples are needed to move away. Choices.
 _COMMON_PRECISION, _CAUSE_PRECISION = 0.1, 1.0
-# A cause needs examples from this many runs for a model of its own, and must beat the table in use by this much of the
-# log loss: less is luck. Choices.
+# A cause needs examples from this many runs for a model of its own, which must beat the table in use by this share of
+# the log loss: a smaller gain may be luck. Choices.
 _LEAST_RUNS, _BETTER_BY = 8, 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Log loss and calibration error of the table in use and of the fitted one, on runs that it was not fitted on.
+    """Log loss and calibration error of the table in use and of the fitted one, on runs that it was not fitted to.
 
     `loss_own` and `calibration_own` are those of the user's own model, which was fitted elsewhere; NaN without one.
     """
@@ -54,7 +54,7 @@ def learned(
 ) -> tuple[Strengths, list[Comparison]]:
     """A table that has a fitted model for each cause where it beats the one in use, and the comparison.
 
-    The user's own model is named for each cause where it beats both.
+    The table names the user's own model for each cause where that model beats both.
     """
     groups = _groups(examples)
     held_back = np.full(len(examples), np.nan)
@@ -88,7 +88,7 @@ def as_table(strengths: Strengths) -> dict[str, Any]:
 
 
 def _with_own(comparison: Comparison, examples: Sequence[Example], in_use: Strengths, own: OwnModel) -> Comparison:
-    """The comparison with the user's own model. If that has no answer, the table in use gives it, as in a run."""
+    """The comparison with the user's own model. If that has no answer, the table in use gives one, as in a run."""
     with_own = replace(in_use, own={example.cause: own for example in examples})
     mine = [example for example in examples if comparison.cause in ("", example.cause)]
     answers = np.array([with_own.probability(example.cause, example.features) for example in mine])

@@ -1,4 +1,4 @@
-"""A Kafka broker of one process on a loopback address, from jars that `homeostat fetch kafka-broker` brings."""
+"""A Kafka broker of one process on a loopback address, from jars that `homeostat fetch kafka-broker` downloads."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class KafkaBroker:
         return self.directory / "broker.log"
 
     def start(self) -> None:
-        """Returns when it takes requests."""
+        """Start the broker, and return when it accepts requests."""
         if self._keeper is not None:
             return
         environment = {"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"}
@@ -130,7 +130,7 @@ class KafkaBroker:
             raise
 
     def stop(self) -> None:
-        """End the process and wait for that. Safe to repeat."""
+        """End the process and wait until it has ended. Safe to repeat."""
         if self._keeper is not None:
             self._keeper.end(_NAME)
             self._keeper.wait(_NAME, STOP_LIMIT_S)

@@ -1,4 +1,4 @@
-"""The rows of the demonstration from a Kafka broker of its own, which a thread writes as the load says."""
+"""The rows of the demonstration from a Kafka broker of its own. A thread writes them at the rate of the load."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from homeostat.spark.cluster.kafka_connector import connector_jars, why_missing
 TOPIC = "words"
 # A choice: short compared with a trigger, long compared with the work of one step.
 STEP_S = 0.1
-# A row that the broker has not taken for this long ends the demonstration. Messages of the client would spoil the view.
+# If the broker does not accept a row within this time, the demonstration ends. Log lines of the client would disturb
+# the display.
 _SETTINGS = {"message.timeout.ms": str(round(LIMIT_S * 1000)), "log_level": "0"}
 
 
 class KafkaFeed:
-    """A broker with the topic `words`. Row n is in partition n % 6, so that offsets say which rows have been read."""
+    """A broker with the topic `words`. Row n is in partition n % 6, so that offsets show which rows have been read."""
 
     def __init__(self, directory: Path) -> None:
         self._broker = KafkaBroker(directory / "broker")
@@ -76,13 +77,13 @@ class KafkaFeed:
         if self._thread is not None:
             self._thread.join()
         self._broker.stop()
-        if self._started:  # otherwise the data may be those of another demonstration, which runs
+        if self._started:  # otherwise the data may belong to another demonstration that is running
             shutil.rmtree(self._broker.directory / "data", ignore_errors=True)
 
     def _write(self) -> None:
         try:
             writer = Writer(self._broker.servers, TOPIC, _SETTINGS)
-            # Rows that came while Spark starts, which takes minutes on a busy machine, would be a backlog.
+            # Rows written while Spark starts would become a backlog: on a busy machine the start takes minutes.
             while not self._is_read and not self._stopping.wait(STEP_S):
                 pass
             row, self._started_s = 0, time.time()
@@ -90,7 +91,7 @@ class KafkaFeed:
                 row = self._write_rows(writer, row)
                 writer.check()
         except HomeostatError as error:
-            self._error = error.with_traceback(None)  # which would keep the writer
+            self._error = error.with_traceback(None)  # a traceback would keep the writer alive
 
     def _write_rows(self, writer: Writer, first: int) -> int:
         """Write the rows from `first` that have arrived by now, and return the number of the row after them."""
@@ -110,7 +111,7 @@ def counts_until(ends: Mapping[int, int]) -> dict[str, int]:
 
 
 def require_kafka(say: Callable[[str], None]) -> None:
-    """Fetch the broker and Spark's connector if they are not there. A ConfigError if that is not possible."""
+    """Fetch the broker and Spark's connector if they are not there. Raise ConfigError if that is not possible."""
     try:
         import confluent_kafka  # noqa: F401
     except ImportError as error:

@@ -14,8 +14,8 @@ MOST_DIFFERENCES = 20  # a choice: enough to see a pattern, few enough to read
 
 @dataclass(frozen=True, slots=True)
 class TopicLedger:
-    """`values` counts the rows by value, each name once. `repeated` are the rows that a reader drops. `unnamed` have no
-    name, and `reused` are names of rows with different values: both must not be there."""
+    """`values` counts the rows by value, each name once. `repeated` counts the rows that a reader drops. `unnamed`
+    counts rows without a name, and `reused` rows whose name belongs to a row with another value: both must be 0."""
 
     values: Counter[bytes]
     repeated: int

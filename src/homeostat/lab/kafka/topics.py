@@ -87,7 +87,7 @@ class Topics:
         self._admin: AdminClient = AdminClient({"bootstrap.servers": servers})
 
     def create(self, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None) -> None:
-        """Returns when every partition has a leader that answers."""
+        """Create a topic, and return when every partition has a leader that answers."""
         from confluent_kafka.admin import NewTopic
 
         topic = NewTopic(name, partitions, 1, config=dict(settings or {}))
@@ -121,7 +121,7 @@ class Topics:
         self._await(self._admin.delete_records([TopicPartition(name, partition, before)]))
 
     def ends(self, name: str) -> dict[int, int]:
-        """The offset after the last row of each partition. A broker that has just started may not know it yet."""
+        """The offset after the last row of each partition. Waits until a broker that has just started knows it."""
         from confluent_kafka import KafkaError, KafkaException
 
         until_s = time.monotonic() + LIMIT_S
