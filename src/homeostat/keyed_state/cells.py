@@ -38,7 +38,7 @@ class ValueCell(Generic[T]):
 
     def get(self) -> T | None:
         if not self._is_loaded:
-            # `get` alone would do, but Spark logs a warning if there is no value.
+            # `get` alone would be enough, but Spark logs a warning if there is no value.
             columns = self._store.get() if self._store.exists() else None
             self._value = None if columns is None else self._codec.unpack(columns)
             self._is_loaded = True

@@ -100,7 +100,7 @@ def _fields(kind: type) -> dict[str, type]:
 
 
 def _present(hint: Any) -> Any:
-    """Return the int of `int | None`: every column may be null."""
+    """Return `int` for `int | None`: every column may be null."""
     if get_origin(hint) in (Union, UnionType):
         members = [member for member in get_args(hint) if member is not type(None)]
         return members[0] if len(members) == 1 else hint

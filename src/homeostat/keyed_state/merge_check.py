@@ -15,7 +15,7 @@ from homeostat.core.errors import ConfigError
 
 # Random examples per law: more find rarer mistakes, but the check runs whenever a query is built. A choice.
 _TRIES = 60
-# Most rows of a part; short examples are tried first, because they are easier to read. A choice.
+# The largest number of rows of a part; short examples are tried first, because they are easier to read. A choice.
 _MOST_ROWS = 12
 # Numbers this close are equal: sums of fractions depend on their order in the last digits.
 _CLOSE = 1e-9
@@ -101,7 +101,7 @@ class _NotUnderstoodError(ConfigError):
 @dataclass(frozen=True, slots=True)
 class _Trial:
     """The functions to test. `stored_form` converts a part as the state does, `result_form` a result as its columns do.
-    `compare` returns what must be the same of two results."""
+    `compare` returns the part of a result that must be equal."""
 
     merging: Merging
     where: str
@@ -208,7 +208,7 @@ def _close(one: Any, other: Any) -> bool:
 
 
 def examples(kind: str, chance: random.Random) -> Iterator[Any]:
-    """Yield endless values of one of Spark's simple types; nothing for other types."""
+    """Yield values of one of Spark's simple types, without end; nothing for other types."""
     few = _FEW.get(kind)
     while few is not None:
         yield few(chance)

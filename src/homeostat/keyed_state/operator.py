@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 STATE = "accumulator"
 PART, ROWS = "homeostat_part", "homeostat_rows"
-# Made-up rows that the functions are tested with. A choice.
+# The number of made-up rows with which the functions are tested. A choice.
 _SAMPLES = 40
-# Keys that an instance combines in memory before it sends them on: more combine better and take more memory. A choice.
+# The number of keys that an instance combines in memory before it sends them on: more combine better and take more
+# memory. A choice.
 _MOST_PARTS = 100_000
 # The share of columns that have a value in made-up rows with gaps. A choice.
 _FILLED = 0.5
@@ -42,7 +43,7 @@ _WHERE = "keyed"
 
 @dataclass(frozen=True)
 class Operator:
-    """What an executor needs. If `state` has one column, a part is its value, else a tuple."""
+    """Everything that an executor needs. If `state` has one column, a part is its value, else a tuple."""
 
     merging: Merging
     keys: tuple[str, ...]
@@ -88,16 +89,16 @@ def keyed(
 ) -> DataFrame:
     """Return the result of all rows of each key so far: the columns of the key and those of `result`.
 
-    `zero` (a value, or a function that returns one) is the state of a key before its first row, `add` adds a row to it
-    and `merge` combines two states. `state` declares the stored columns, such as "count BIGINT, total DOUBLE": one
-    column is the value itself, several are a tuple. `finish` turns the state into the columns of `result`; without it
-    they are those of `state`.
+    `zero` (a value, or a function that returns one) is the state of a key before its first row, `add` adds a row to a
+    state and `merge` combines two states. `state` declares the stored columns, such as "count BIGINT, total DOUBLE":
+    one column is the value itself, several are a tuple. `finish` turns the state into the columns of `result`; without
+    `finish`, the columns are those of `state`.
 
-    With a `spread` above 1 the rows of a batch are first combined on so many instances, whatever their keys, and only
+    With a `spread` above 1 the rows of a batch are first combined on that many instances, whatever their keys, and only
     the combined parts are merged into the state of each key. So the result must not depend on how rows are cut into
-    parts. This is tested on `samples` (or on made-up rows) when the query is built, and an error shows an example.
-    `compare` returns what must be the same of two results, if not everything: the bytes of a synopsis depend on the
-    order of its items.
+    parts. This is tested on `samples` (or on made-up rows) when the query is built, and an error shows an example. Pass
+    `compare` if two results may be right without being equal: it returns the part that must be equal. The bytes of a
+    synopsis, for example, depend on the order of its items.
     """
     require_rocksdb(rows.sparkSession, _WHERE)
     keys = (key,) if isinstance(key, str) else tuple(key)
@@ -232,7 +233,7 @@ def _adder(operator: Operator) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 
 
 def _rows(batch: pa.RecordBatch, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Row]]:
-    """Rows with the same values as in transformWithState, so that `add` sees no difference."""
+    """Rows with the same values as in transformWithState, so that `add` gets the same rows in both cases."""
     make_row, places = Row(*batch.schema.names), [batch.schema.get_field_index(name) for name in keys]
     for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
         yield tuple(values[place] for place in places), make_row(*values)

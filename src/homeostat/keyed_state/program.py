@@ -1,4 +1,4 @@
-"""What a `hs.State` is: variables, handlers and timers in one class, and the runtime that calls it for each key."""
+"""The base of `hs.State`: variables, handlers and timers in one class, and the runtime that calls it for each key."""
 
 from __future__ import annotations
 
@@ -151,7 +151,8 @@ def kinds_of(cls: type[StateProgram]) -> list[Kind]:
 
 
 def time_mode(cls: type[StateProgram]) -> str:
-    """Return Spark's time mode for a class. With processing time a query runs even without rows, so only if needed."""
+    """Return Spark's time mode for a class. With processing time, a query runs even without rows, so this mode is used
+    only if needed."""
     if cls.time == EVENT:
         return "EventTime"
     needs_clock = cls.time == PROCESSING or cls.on_timer is not StateProgram.on_timer

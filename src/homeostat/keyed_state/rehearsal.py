@@ -48,8 +48,8 @@ class Rehearsal(Generic[S]):
         self._runtime = _runtime(copy(state), self._handle)
 
     def feed(self, *rows: Mapping[str, Any], after: str | None = None) -> Emitted:
-        """Run one batch, `after` a duration since the last. In event time also run the empty batch that follows when
-        the watermark has moved.
+        """Run one batch; `after` is the time since the last one. In event time also run the empty batch that follows
+        when the watermark has moved.
         """
         self._memory.now_ms += milliseconds(after, "after") if after else 0
         rows_out: Emitted = []

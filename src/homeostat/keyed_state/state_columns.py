@@ -105,7 +105,7 @@ def _simple(kind: DataType, value: Any) -> Any:
 
 
 def _whole(kind: DataType, value: Any) -> bool:
-    """Spark's own check accepts anything as a string, and drops the time of day of a date."""
+    """Spark's own check accepts any value as a string, and drops the time of day if a date is needed."""
     if isinstance(kind, StringType | CharType | VarcharType):
         return type(value) is str
     return type(value) is date or not isinstance(kind, DateType)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Summary)
 T = TypeVar("T", bound=str | int)
 
-# The length of a heavy hitter's name that `memory_bytes` assumes. A choice.
+# The length of an item that `memory_bytes` assumes for heavy hitters. A choice.
 ITEM_BYTES = 64
 # The sizes that DataSketches allows.
 _LG_K = range(4, 22)
@@ -31,7 +31,7 @@ _LEVELS, _LOWEST_LEVEL = 40, 8
 
 
 class Synopsis(Kind, Generic[S]):
-    """`error` is the stated error, `memory_bytes` the most that the state of a key takes, however much is added."""
+    """`error` is the stated error. `memory_bytes` is the largest size of the state of a key, however much is added."""
 
     def __init__(self, error: float, ttl: str | None) -> None:
         super().__init__(ttl)

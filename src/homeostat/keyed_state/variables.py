@@ -19,7 +19,7 @@ V = TypeVar("V")
 
 
 class Kind:
-    """A variable of each key. It expires `ttl` after its last write; in a list or map each entry does."""
+    """A variable of each key. It expires `ttl` after its last write; in a list or map, each entry expires by itself."""
 
     def __init__(self, ttl: str | None) -> None:
         self.ttl_ms = None if ttl is None else milliseconds(ttl, "ttl")

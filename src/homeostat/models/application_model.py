@@ -1,4 +1,4 @@
-"""One model of an application that answers what a configuration would do at a rate, on either kind of engine."""
+"""The model of an application on either kind of engine: predicts how a configuration would perform at a rate."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _LEAST_PERIOD_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """The prediction for a configuration at a rate. Values that an engine does not have are NaN: a dataflow has no
-    batches.
+    """The prediction for a configuration at a rate. Values that an engine does not have keep their defaults: a dataflow
+    has no batches.
 
-    `rows` is the size of a batch. `limit` says what more instances would not improve, `unknown` what had to be assumed.
+    `rows` is the size of a batch. `limit` names the part that limits the performance, `unknown` the assumptions.
     """
 
     configuration: Configuration
@@ -62,11 +62,11 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationModel:
-    """Everything needed to answer what-if questions, as of one moment.
+    """Everything needed to answer what-if questions at the moment `at_s`.
 
-    `arrival_per_s` is the load then, `variation` the standard deviation of its logarithm, `backlog_rows` the number of
-    rows that wait at the sources. `replays` is False if the source loses rows that are not processed at once. `errors`
-    is how far predictions for each component have been off so far, in ln.
+    `arrival_per_s` is the load at that moment, `variation` the standard deviation of its logarithm, `backlog_rows` the
+    number of rows that wait at the sources. `replays` is False if the source loses rows that are not processed at once.
+    `errors` is how far the predictions for each component have been off so far (0.1 is about 10 %).
     """
 
     at_s: float
@@ -103,7 +103,7 @@ class ApplicationModel:
         return self._steps_s(configuration, SetLive, Restart)
 
     def behind_rows(self, configuration: Configuration, rate_per_s: float) -> float:
-        """Return how many rows wait once the configuration is up: those that wait now, and those that arrive until
+        """Return how many rows wait once the configuration is applied: those that wait now, and those that arrive until
         then."""
         return self.backlog_rows + rate_per_s * self.restart_s(configuration) if self.replays else 0.0
 
@@ -123,7 +123,7 @@ class ApplicationModel:
         return {component.name: int(configuration[component.scaled_by]) for component in scaled_components}
 
     def setup(self, configuration: Configuration) -> Setup:
-        """Return the configuration as a batch sees it."""
+        """Return the part of the configuration on which the duration of a batch depends."""
         assert isinstance(self.performance, BatchModel)
         now = self.performance.setup
         values = configuration.values
@@ -137,7 +137,7 @@ class ApplicationModel:
         )
 
     def partition_knobs(self) -> dict[Knob, tuple[str, ...]]:
-        """Return the knobs that set the number of tasks, each with the stages it sets."""
+        """Return the knobs that set the number of tasks, each with the stages that it applies to."""
         stages_by_knob: dict[Knob, tuple[str, ...]] = {}
         for component in self.topology:
             if component.partitions is not None and component.partitions in self.capabilities.knobs:
@@ -185,7 +185,7 @@ def beyond_one_batch(performance: BatchModel | FlowModel, waiting_rows: float, r
 
 
 def size_assumptions(view: View, instances: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the assumptions of sizing components for these numbers of instances or executors."""
+    """Return the assumptions of a prediction for these numbers of instances or executors."""
     if not view.micro_batch:
         flow = flow_model(view)
         return tuple(flow.assumptions(instances)) if flow is not None else ()

@@ -19,21 +19,22 @@ from homeostat.core.stats import median
 from homeostat.core.view import View
 from homeostat.models.task_times import MOST_FIXED_OF_TASK, task_costs
 
-# Observations that count as "now": more are steadier, fewer follow a change sooner. A choice.
+# The number of latest observations that count as "now": more give steadier values, fewer follow a change sooner. A
+# choice.
 RECENT = 6
 # The largest share of a period that may go to fixed costs. Where the fixed costs fill the trigger interval, longer
 # batches are cheaper than many more executors. A choice.
 MOST_FIXED = 0.5
 
-# Batches that the noise of the capacity is fitted to, at least: differences need many values. A choice.
+# The noise of the capacity is fitted to at least this many batches: differences need many values. A choice.
 _NOISE_BATCHES = 120
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """One stage of a typical batch. It took `span_s` and its mean task `mean_s`, of which `task_s` does not depend on
-    the rows."""
+    """One stage of a typical batch. The stage took `span_s` and its mean task took `mean_s`, of which `task_s` does not
+    depend on the rows."""
 
     span_s: float
     mean_s: float
@@ -51,7 +52,7 @@ def waves_of(partitions: int, slots: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BatchTime:
-    """A batch of `rows` takes fixed_s + rows · row_s, or even_row_s per row if all tasks were alike.
+    """A batch of `rows` takes fixed_s + rows · row_s. If all tasks took equally long, a row would take even_row_s.
 
     `driver_s` is the time outside the stages: planning, logging, committing.
     """
@@ -82,12 +83,13 @@ class BatchTime:
 
 
 def batches_for_noise(view: View) -> int:
-    """Return how many of the latest batches show the noise: those of the present configuration, and older ones."""
+    """Return to how many of the latest batches the noise is fitted: all of the present configuration, and older ones if
+    these are too few."""
     return min(len(view.history), max(_NOISE_BATCHES, len(view.current)))
 
 
 def capacities_per_s(view: View) -> Array:
-    """Return the capacity with the present slots as each of these batches shows it; NaN where it does not show it."""
+    """Return the capacity with the present slots, computed from each of these latest batches; NaN for unusable ones."""
     columns = view.once("batch columns", _columns)
     trigger_s = view.numbers.flow("trigger_s", batches_for_noise(view))
     return np.where(

@@ -1,8 +1,8 @@
 """The parts of a recorded batch: the driver's phases, the stages, and the time around them.
 
 A batch consists of phases on the driver and, inside `addBatch`, stages of tasks. The time of `addBatch` in which no
-stage runs belongs to the driver before and between stages. After the last stage, or in a job of its own, it belongs to
-the sink.
+stage runs belongs to the driver, if it lies before the last stage ends. The time after the last stage, and the time of
+jobs without a stage of the query, belong to the sink.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ SOURCE_PHASES = ("latestOffset", "getOffset", "setOffsetRange", "getEndOffset", 
 PLANNING_PHASES = ("queryPlanning",)
 CHECKPOINT_PHASES = ("walCommit", "commitOffsets", "commitBatch")
 STAGES_PHASE = "addBatch"
-# The quantile of the task times that a short task has: the smallest may be an outlier. A choice.
+# The time of a short task is this quantile of the task times: the smallest may be an outlier. A choice.
 _SHORT_TASK = 0.1
 
 
 @dataclass(frozen=True)
 class StagePart:
-    """The tasks of one component in one batch. `task_s` is how long each kept its slot, with its failed attempts."""
+    """The tasks of one component in one batch. `task_s` is how long each occupied its slot, with failed attempts."""
 
     name: str
     task_s: Array
@@ -46,7 +46,7 @@ class StagePart:
 
     @cached_property
     def short_task_s(self) -> float:
-        """The time of a short task, which the cost of starting one stays below."""
+        """The time of a short task: starting a task takes no longer than this."""
         return numpy_quantile(np.sort(self.task_s), _SHORT_TASK)
 
     @cached_property
@@ -74,9 +74,10 @@ class BatchParts:
     """One batch of `seconds`. `period_s` is how long it may take: its trigger interval, or its duration if that is
     longer.
 
-    `lead_s` is the time of `addBatch` before the first stage and between stages, `tail_s` after the last one and in
-    jobs that run no stage of the query. Both are NaN if the engine does not report when stages ran. Only their sum,
-    `around_s`, is then known. `outside_s` is the time of the whole batch in which no stage ran; NaN if unknown.
+    `lead_s` is the time of `addBatch` before the first stage and between stages. `tail_s` is the time after the last
+    stage and in jobs that run no stage of the query. Both are NaN if the engine does not report when stages ran. Only
+    their sum, `around_s`, is then known. `outside_s` is the time of the whole batch in which no stage ran; NaN if
+    unknown.
     """
 
     seconds: float
@@ -119,7 +120,7 @@ class BatchParts:
 
 
 def batch_parts(observation: Observation) -> BatchParts | None:
-    """None if this was no batch with rows whose duration and tasks are known."""
+    """Return the parts of a batch; None if it had no rows, or if its duration or tasks are unknown."""
     flows = observation.flows
     seconds = max((flow.seconds for flow in flows), default=NAN)
     rows = sum(flow.rows for flow in flows)
@@ -175,7 +176,8 @@ def _start_of_stages_s(phases_s: Mapping[str, float]) -> float:
 def _around(
     spans: list[tuple[float, float]], other_jobs: tuple[JobSpan, ...], began_s: float, add_s: float
 ) -> tuple[float, float]:
-    """The time of `addBatch` without a stage: before the last one ended, and afterwards or in jobs of their own."""
+    """The time of `addBatch` without a stage: before the last one ended, and afterwards or in jobs without a stage of
+    the query."""
     if not _all_known(spans):
         return NAN, NAN
     last_s = max(end for _, end in spans)

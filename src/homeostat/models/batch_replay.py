@@ -19,21 +19,21 @@ from homeostat.core.observation import NAN, Array, IntArray
 from homeostat.core.stats import median
 from homeostat.models.task_cost_model import Slowing, TaskCost, busy
 
-# Draws of the noise for each prediction: more smooth the quantiles, fewer answer sooner. A choice.
+# Draws of the noise for each prediction: more make the quantiles smoother, fewer take less time. A choice.
 DRAWS = 24
 # Rows are even up to this ratio of the largest partition to the mean; beyond it a hot key is assumed. A lower limit
-# would see hot keys in ordinary hashing. A choice; Heron's limit for rates, largest to smallest, is the same number.
+# would find hot keys in ordinary hashing. A choice; Heron's limit for rates, largest to smallest, is the same number.
 EVEN_UP_TO = 1.5
 DRIVER = "driver"
 
 # A fixed seed, so that the same question gets the same answer.
 _SEED = 20_261_115
-# More executors that save less than this share of a batch are not worth naming. A choice.
+# More executors are not worth proposing if they save less than this share of a batch. A choice.
 _NO_GAIN = 0.02
-# Exponent of a stage's slowing from which `explain` says that executors slow each other down. A choice.
+# From this exponent of a stage's slowing on, `explain` reports that executors slow each other down. A choice.
 _NOTABLE_SLOWING = 0.1
-# The noise of very many tasks averages out: beyond this many simulated tasks fewer draws are made, to answer in time.
-# Choices.
+# The noise of very many tasks averages out. If the draws would simulate more tasks than the second number, fewer are
+# made, but at least the first number, to answer in time. Choices.
 _FEWEST_DRAWS, _MOST_SIMULATED_TASKS = 6, 60_000
 
 # Rows, executors, tasks of each stage, variation of the rows: everything that the duration of a batch depends on.
@@ -42,7 +42,8 @@ _Arguments = tuple[float, int, tuple[int, ...], float]
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The configuration as a batch sees it. A stage that is not in `partitions` keeps its own."""
+    """The settings on which the duration of a batch depends. A stage that is not in `partitions` keeps its number of
+    tasks."""
 
     executors: int
     trigger_s: float
@@ -125,7 +126,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
-    """`parts_s` is the time that remains with any number of executors. More than `executors` gain almost nothing.
+    """`parts_s` is the time that remains with any number of executors. More executors than `executors` save almost
+    nothing.
 
     `blame` is the name of the largest part and `why` describes it.
     """
@@ -156,8 +158,8 @@ class BatchModel:
 
     `driver_s` and `common` (ln of the factor that all tasks of a batch share) have one entry per recorded batch. `slow`
     has the factors of the slots that are slower than the others now. `rows_seen` is the range of rows per batch that
-    the model was fitted to. `widening` is how many times further real batches were from the median than the recorded
-    noise predicts, `pace` how many times longer their stages took than without noise.
+    the model was fitted to. `widening` is how many times wider the durations of real batches spread around their median
+    than the recorded noise predicts. `pace` is how many times longer their stages took than predicted without noise.
     """
 
     stages: tuple[Stage, ...]
@@ -264,7 +266,7 @@ class BatchModel:
         return self._plain[arguments]
 
     def plain_each_s(self, rows: Sequence[float], setup: Setup) -> list[float]:
-        """Return `plain_s` for batches of several sizes, which is faster together."""
+        """Return `plain_s` for several sizes of a batch, which is faster than one at a time."""
         slots = self.slots * setup.executors
         total_s = [0.0] * len(rows)
         for stage in self.stages:
@@ -295,7 +297,7 @@ class BatchModel:
         return f"the longest of its {stage.tasks(setup)} tasks; {most} executors already have a slot for every task"
 
     def _sharing(self) -> str:
-        """Say at which stages more executors slow each other down."""
+        """Name the stages at which more executors slow each other down."""
         names = [stage.name for stage in self.stages if _shares(stage.cost.slowing)]
         return f"; executors slow each other down at {', '.join(names)}" if names else ""
 

@@ -20,12 +20,13 @@ from homeostat.models.headroom import growth
 from homeostat.models.model_fitting import batch_model
 from homeostat.models.noise import Noise, fit
 
-# The highest load is that of this many observations: more remember a peak longer. A choice.
+# The highest load is taken over this many observations: with more, a peak counts for longer. A choice.
 PEAKS_OVER = 60
 # A load counts as a peak above this quantile: a higher one would be a single odd observation. A choice.
 PEAK_QUANTILE = 0.95
 
-# Rows out per row in are averaged over this many observations: more are steadier, fewer follow the data. A choice.
+# Rows out per row in are averaged over this many observations: more are steadier, fewer follow the data sooner. A
+# choice.
 _SELECTIVITY_OBSERVATIONS = 30
 # The noise of a dataflow is fitted to this many observations, because differences need many values. A choice.
 _NOISE_OBSERVATIONS = 400
@@ -34,7 +35,7 @@ _HEADROOM_SIGMAS = 2.5
 # The planned utilisation never falls below this, so that a very noisy load does not cost more than twice its mean.
 # A choice.
 _LEAST_TARGET = 0.5
-# Observations with a number of instances before their median counts as the capacity measured with it. A choice.
+# The fewest observations with a number of instances whose median counts as the measured capacity. A choice.
 _LEAST_CAPACITY_OBSERVATIONS = 4
 # In logarithms, a load counts as at least this share of the capacity, because 0 has no logarithm. A choice.
 _SMALLEST_UTILISATION = 1e-3
@@ -49,13 +50,14 @@ _HELD_BACK = 0.05
 class Load:
     """One component under its present load.
 
-    `offered_per_s` is the rate that would reach it if nothing upstream held rows back. `capacities_per_s` is the rate
-    it could process, per observation of the present configuration. `capacity_per_s` is its capacity now, limited by the
-    busiest instance. `even_per_s` is the capacity if every instance had the typical speed and an even share.
-    `instances` is what the scaling knob counts (instances or executors). `imbalance` is the largest share of rows over
-    the mean share, `spread` the standard deviation of all shares. `noise` is the noise of ln(offered ÷ capacity) in any
-    configuration. `growth` is how many times as much may arrive before another change could take effect. For how many
-    observations each one counts is in `intervals`; 1 if it is empty.
+    `offered_per_s` is the rate that would reach the component if nothing upstream held rows back. `capacities_per_s` is
+    the rate it could process, per observation of the present configuration. `capacity_per_s` is its capacity now,
+    limited by the busiest instance. `even_per_s` is the capacity if every instance had the typical speed and an even
+    share. `instances` is the value of the scaling knob: the number of instances or executors. `imbalance` is the
+    largest share of rows ÷ the mean share, `spread` the standard deviation of all shares. `noise` is the noise of
+    ln(offered ÷ capacity) in any configuration. `growth` is how many times as much may arrive before another change
+    could take effect. `intervals` is the number of trigger intervals that each observation counts for; if it is empty,
+    each counts for one.
     """
 
     component: str
@@ -78,7 +80,7 @@ class Load:
 
     @property
     def empty(self) -> bool:
-        """Whether it is known that no rows come. Capacity cannot be measured then, and the last known one holds."""
+        """Whether it is known that no rows arrive. Capacity cannot be measured then, and the last known one is used."""
         recent = self.offered_per_s[-LEAST_OBSERVATIONS:]
         return len(recent) == LEAST_OBSERVATIONS and bool((recent == 0).all())
 
@@ -112,7 +114,8 @@ class Load:
         return self._logs_and_times[1]
 
     def telling(self, least: int) -> int:
-        """How many of the latest values must agree on a finding: those of late batches, or `least`; 0 if too few."""
+        """How many of the latest values must agree on a finding: those of the late batches at the end, at most `least`;
+        without late batches, `least`; 0 if there are too few values."""
         times = self.times
         late = len(times) - int(np.flatnonzero(np.append(-1, times) < LATE_INTERVALS)[-1])
         return min(late, least) if late else least if len(times) >= least else 0
@@ -133,13 +136,14 @@ def level(series: Array, last: int = RECENT) -> float:
 
 
 def peak(series: Array, last: int = PEAKS_OVER) -> float:
-    """Return a value that a series rarely exceeds. With ordinary noise, the planned headroom is larger."""
+    """Return a value that a series rarely exceeds. With ordinary noise, the planned headroom reaches higher."""
     recent = series[np.isfinite(series)][-last:]
     return numpy_quantile(np.sort(recent), PEAK_QUANTILE) if len(recent) else 0.0
 
 
 def loads(view: View) -> dict[str, Load]:
-    """Return the load of each component; of a micro-batch engine, only the longest stage: all share the same slots."""
+    """Return the load of each component. On a micro-batch engine, return only the longest stage, because all stages
+    share the same slots."""
     return view.once("loads", _batch_load if view.micro_batch else _dataflow_loads)
 
 
@@ -165,7 +169,7 @@ def nothing_arrives(view: View) -> bool:
 def replays(view: View) -> bool:
     """Return whether rows that are not processed wait at the source.
 
-    A source that is held back and yet has nothing waiting loses rows, even if the engine says that it replays.
+    A source that is held back but has no waiting rows loses rows, even if the engine reports that it replays them.
     """
     for digest in view.history[-_SELECTIVITY_OBSERVATIONS:]:
         pressures = [c.pressured for c in digest.components.values() if math.isfinite(c.pressured)]
@@ -257,7 +261,7 @@ def arrived_rows(window: Window, component: str, last: int) -> Array:
 
 
 def _imbalance(rows: Array) -> tuple[float, float]:
-    """The largest share over the mean share, and the standard deviation of all shares."""
+    """The largest share ÷ the mean share, and the standard deviation of all shares."""
     if rows.size == 0 or not np.isfinite(rows).any():
         return 1.0, 0.0
     counts = np.isfinite(rows).sum(axis=0)

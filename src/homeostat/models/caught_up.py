@@ -1,4 +1,4 @@
-"""When the rows that wait will have been processed, with the present configuration and with others."""
+"""When the waiting rows will have been processed, with the present configuration and with others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from homeostat.models.capacity import backlog_rows
 from homeostat.models.planning_question import CATCH_UP_S
 from homeostat.strict.units import clock
 
-# The largest number of executors that is tried: four times the present ones, and eight, as in sizing. A choice.
+# The largest number of executors that is tried: four times the present number plus eight, as in sizing. A choice.
 _MOST_TIMES, _MORE = 4, 8
 # From this far ahead on, a time is shown with its date. A choice: half a day.
 _DATE_FROM_S = 43_200.0
@@ -24,7 +24,7 @@ _DATE_FROM_S = 43_200.0
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """`rows` wait at `at_s`, and `arrival_per_s` more arrive. With `at_most`, `rows` is an estimate."""
+    """`rows` wait at `at_s`, and `arrival_per_s` more arrive. If `rows` is an estimate, at most `at_most` rows wait."""
 
     at_s: float
     rows: float
@@ -36,7 +36,7 @@ class Backlog:
 class CaughtUp:
     """When the application will have caught up with this many instances. `at_s` is infinite if it never will.
 
-    `capacity_per_s` is how many rows they can process.
+    `capacity_per_s` is how many rows per second they can process.
     """
 
     instances: float
@@ -48,7 +48,8 @@ class CaughtUp:
 class CatchUp:
     """When a backlog is gone: with the present configuration, and with `others`, the fewest instances first.
 
-    Of the others, more instances always catch up sooner and fewer later. Those that would not are left out.
+    Of the others, more instances always catch up sooner than the present ones, and fewer later. Any that do not are
+    left out.
     """
 
     backlog: Backlog
@@ -100,8 +101,8 @@ def when_caught_up(
     """Return when the backlog is gone; None if there is none, or if it is unknown.
 
     The times are those with the configuration `now`, with one that was `ordered`, and with the fewest executors that
-    catch up within the objective's time. A change takes a while, in which the present configuration goes on where it
-    can.
+    catch up within the objective's time. While a change is applied, the present configuration continues to process
+    rows, except during a restart.
     """
     if not (math.isfinite(backlog.rows) and backlog.arrival_per_s >= 0):
         return None
@@ -118,7 +119,7 @@ def when_caught_up(
 
 
 def caught_up_in(view: View) -> CatchUp | None:
-    """The same for what a view shows; None also if there are too few batches for a model."""
+    """Return the same for the backlog and the load in a view; None also if there are too few batches for a model."""
     model = application_model(view)
     if model is None:
         return None
@@ -128,8 +129,8 @@ def caught_up_in(view: View) -> CatchUp | None:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """`changing` is the model with the present configuration, from which a change starts; `model` was fitted, maybe
-    with another one."""
+    """`model` was fitted, perhaps with another configuration. `changing` is the same model with the present
+    configuration, from which a change starts."""
 
     changing: ApplicationModel
     model: ApplicationModel
@@ -142,8 +143,8 @@ class _Question:
         return CaughtUp(float(instances), self.backlog.at_s + self._seconds(configuration), capacity_per_s)
 
     def fewest_within(self, within_s: float) -> Iterator[Configuration]:
-        """By bisection: more executors never process less, unless they compete for the CPU. Without a number that is
-        enough, the largest."""
+        """The fewest executors that catch up in time; the largest number if none does. By bisection: more executors
+        never process less, unless they compete for the CPU."""
         spec = self.model.capabilities.knobs.get(EXECUTORS_KNOB)
         present = int(self.now.get(EXECUTORS_KNOB, 0))
         if spec is None or not present:
@@ -182,7 +183,7 @@ class _Question:
 
 
 def _sensible(present: CaughtUp, others: Iterable[CaughtUp]) -> Iterator[CaughtUp]:
-    """Those that more instances bring forward or fewer put off, each number once."""
+    """Those that catch up sooner with more instances or later with fewer, each number of instances once."""
     soonest_s, last = present.at_s, present.instances
     for each in sorted(others, key=lambda one: one.instances):
         if each.instances < present.instances and each.at_s > present.at_s:

@@ -1,4 +1,4 @@
-"""What several remedies gain together."""
+"""The gain of several remedies together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from homeostat.models.model_fitting import batch_model
 
 @dataclass(frozen=True, slots=True)
 class Mends:
-    """At the components in `even`, rows and speeds become even. `values` are the changed knobs."""
+    """The effects of several remedies. At the components in `even`, rows and speeds become even. `values` are the
+    changed knobs."""
 
     even: frozenset[str] = frozenset()
     values: Mapping[Knob, Value] = field(default_factory=dict)

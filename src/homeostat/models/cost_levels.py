@@ -1,7 +1,7 @@
-"""Brings measurements from before a task became slower or faster to the present level of its cost.
+"""Scales measurements from before a task became slower or faster to the present level of its cost.
 
-If the number of executors grows after a task became slower, the two changes look alike to a fit over the whole history:
-it would say that more executors slow the task. But the step came while the number of executors was constant.
+If the number of executors grows after a task became slower, a fit over the whole history cannot separate the two
+changes: it would attribute the slowing to the executors. But the step came while the number of executors was constant.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from homeostat.core.observation import Array
 
-# A level is the mean of at least this many batches. Fewer find a step sooner, but take one slow batch for a step. A
+# A level is the mean of at least this many batches. Fewer find a step sooner, but mistake one slow batch for a step. A
 # choice.
 _LEAST_BATCHES = 3
 # A step is at least this large in ln (28 %) and at least this many standard errors: smaller ones are noise or the fixed
@@ -23,7 +23,7 @@ _ROWS, _SECONDS, _EXECUTORS = 0, 2, 4
 
 
 def at_present_level(lines: Array) -> Array:
-    """Return the lines of `mean_tasks` with their seconds as if the latest level of the cost had always held.
+    """Return the lines of `mean_tasks` with their seconds as if the cost had always been at its latest level.
 
     Only steps within a stretch of batches with the same number of executors count. If that number never changed, the
     lines are returned as they are.
@@ -66,7 +66,7 @@ def _steps(rows: Array, seconds: Array) -> list[tuple[int, float]]:
 
 
 def _split(costs: Array) -> int | None:
-    """Where the costs differ most before and after; None if they do not differ enough."""
+    """The place at which the costs before and after differ most; None if they do not differ enough."""
     count = len(costs)
     if count < 2 * _LEAST_BATCHES:
         return None

@@ -4,7 +4,7 @@ The growth is measured on the application's own arrivals: the highest of the nex
 The samples are recent moments with similar fluctuations, and the same time of earlier days. While there is little
 history, the usual growth in recorded traffic is used instead. The cost of a violation decides which quantile to plan
 for: one more instance is worth its price as long as the probability of a violation without it, times that cost, is
-higher (newsvendor).
+higher (the newsvendor problem).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from homeostat.core.view import View
 
 # The load at a given time is the mean of this many observations, as in the planning of sizes.
 _LEVEL_OVER = 6
-# The number of changes until the next but one takes effect: an action must suffice until the one after it could help.
+# The growth is planned over the time of this many changes: an action must suffice until the one after it could help.
 _CHANGES_AHEAD = 2.0
 # Observations until a change is decided. More plans for more growth. A choice.
 _OBSERVATIONS_TO_DECIDE = 2.0
-# Usual growth within `_PRIOR_OVER_S`: (share of the time, ln of the growth), between which it is interpolated. Set by
-# hand near the quantiles of six recorded traces with noise of 3 %, without the tail of the most bursty one. It grows
-# with the square root of the time. Not checked on other traces.
+# Points of the usual growth within `_PRIOR_OVER_S`: (share of the time, ln of the growth). Values between them are
+# interpolated. Set by hand near the quantiles of six recorded traces with noise of 3 %, without the tail of the most
+# bursty one. The growth increases with the square root of the time. Not checked on other traces.
 _PRIOR_GROWTH = ((0.0, -0.05), (0.5, 0.045), (0.9, 0.15), (0.95, 0.2), (0.99, 0.35), (1.0, 0.5))
 _PRIOR_OVER_S = 100.0
 # How many observations the prior counts for. With more, an application's own history counts later. A choice.
@@ -44,8 +44,8 @@ _DAY_MINUTES = 1440
 _SMALLEST_PER_S = 1e-6
 # A steady load has this much restlessness, so that moments without noise can be compared.
 _LEAST_RESTLESS = 1e-3
-# How far ahead the next growth is searched for, and how much history must follow a moment at least, in minutes; and the
-# most moments that are examined. Choices.
+# The time after a moment in which the next growth is searched for, and the least history that must follow a moment,
+# both in minutes; and the largest number of moments that are examined. Choices.
 _LONGEST_LOOK, _LEAST_LOOK, _MOST_STARTS = 720, 30, 300
 # The usual drift of the logarithm of a load in a minute, as in a random walk, and how many moments this prior counts
 # for. Choices, not fitted to any trace.
@@ -60,7 +60,7 @@ def growth(view: View) -> float:
 def worthwhile_share(violation_cost: float, instances: float) -> float:
     """Return the quantile at which one more instance than `instances` costs as much as the violations that it avoids.
 
-    `violation_cost` is what a second of violation costs, in seconds of all instances together.
+    `violation_cost` is the cost of a second of violation, in seconds of all instances together.
 
     >>> round(worthwhile_share(20.0, 5.0), 3)
     0.99
@@ -145,9 +145,10 @@ def weighted_quantile(values: Array, weights: Array, share: float) -> float:
 
 
 def until_growth_s(view: View, room: float) -> float:
-    """Return the expected time until the load exceeds its present level by `room` (ln), from its own minutes.
+    """Return the expected time until the load exceeds its present level by `room` (ln), from its recorded minutes.
 
-    A time whose end is after the history counts as far as the history shows it, which is the cautious choice.
+    Where the history ends before the load has risen this far, the time until its end counts. This is the cautious
+    choice.
     """
     prior_s = min(MINUTE_S * (max(room, 0.0) / _USUAL_DRIFT) ** 2, _LONGEST_LOOK * MINUTE_S)
     rates = np.array(view.traffic.per_s)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from homeostat.core.observation import HostSample, Observation
 from homeostat.models.batch_parts import BatchParts
 
-# A host whose cores are used up to this share is full, and other processes with this share of them take time from the
-# tasks. With the last share they are the likelier reason even if the host is not full all the time. Choices.
+# A host is full from the first share of used cores on. Other processes take time from the tasks if they use the second
+# share of the cores of a full host, or the third share of the cores of any host. Choices.
 FULL_HOST, MUCH_TAKEN, MOST_TAKEN = 0.85, 0.1, 0.3
 
 

@@ -22,7 +22,7 @@ AS_NOW = "as it is now"
 
 # Candidates are tested at this many moments of the past: half of the default, because the loop waits. A choice.
 _ORIGINS = 32
-# Forecasts kept, so that the same history is forecast once: two for each of several sources.
+# The number of cached forecasts, so that the same history is forecast once: two for each of several sources.
 _KEPT_FORECASTS = 64
 # A forecast is not used while the one before was wrong by more than this factor on average. A choice.
 _LARGEST_ERROR = math.log(1.5)
@@ -67,7 +67,7 @@ class Coming:
 
 
 def forecasts_by(candidates: Sequence[Forecaster]) -> Forecasts:
-    """Return a function that forecasts with the best of these candidates and remembers its answers."""
+    """Return a function that forecasts with the best of these candidates and caches its results."""
 
     @lru_cache(maxsize=_KEPT_FORECASTS)
     def cached_forecast(traffic: Traffic, horizon_s: float, confidence: float) -> Forecast:

@@ -1,4 +1,4 @@
-"""What the latest batches lost to one cause, and what batches usually lost to it before."""
+"""The time that the latest batches lost to one cause, and the time that earlier batches usually lost to it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ _BY_LAYOUT = frozenset({TINY_TASKS, TOO_FEW_PARTITIONS})
 
 @dataclass(frozen=True, slots=True)
 class LossSeries:
-    """What the latest batches lost to one cause. All arrays have one entry per batch, the latest last.
+    """The time that the latest batches lost to one cause. All arrays have one entry per batch, the latest last.
 
     A batch may take `allowed_s`: its trigger interval, or without one, its duration.
-    `usual_s` is the time that batches lost to it before; NaN if unknown. `guessed` says that the measurement that
-    separates this cause from another is missing. `least_s` is the loss that remains after all others were removed.
-    `of_interval` is the time with the rows of one trigger interval, as a share of what the batch took. Only a cause
-    outside of all tasks has it, because waiting rows make only tasks longer.
+    `usual_s` is the time that earlier batches usually lost to the cause; NaN if unknown. `guessed` is True if the
+    measurement that separates this cause from another is missing. `least_s` is the gain of removing the cause alone or
+    after all others, whichever is less. `of_interval` is the time that the batch would take with the rows of one
+    trigger interval, as a share of its real time. Only a cause outside of all tasks has it, because waiting rows make
+    only tasks longer.
     """
 
     cause: str
@@ -91,7 +92,7 @@ def _seconds(cause: str, component: str, batches: Sequence[BatchLosses]) -> list
 def _at_present_size(
     cause: str, component: str, batches: Sequence[BatchLosses], earlier: Sequence[BatchLosses]
 ) -> list[float]:
-    """What earlier batches would have lost in their tasks at the present size, on the present slots."""
+    """The time that earlier batches would have lost in their tasks at the present size, on the present slots."""
     now, slots = median(np.array([_size(each.parts, cause, component) for each in batches])), batches[-1].parts.slots
     lost_s = _seconds(cause, component, earlier)
     return [

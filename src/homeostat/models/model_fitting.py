@@ -43,14 +43,14 @@ _HALVINGS, _MOST_KEYS_PER_ROW = 40, 200.0
 # Above this share of distinct keys among the rows, the number of keys cannot be estimated and counts as infinite. A
 # choice.
 _ALL_DISTINCT = 0.995
-# Batches that show how far real durations spread compared with the model, and the fewest that do so. Choices.
+# The spread of real durations, compared with the model, is measured on at most and at least this many batches. Choices.
 _WIDENING_BATCHES, _LEAST_WIDENING_BATCHES = 60, 20
-# The widening assumed until then, and the largest believed: the recorded noise alone makes intervals too narrow.
-# Choices.
+# The widening that is assumed while batches are too few, and the largest that is used: the recorded noise alone makes
+# intervals too narrow. Choices.
 _ASSUMED_WIDENING, _MOST_WIDENING = 1.5, 3.0
 # The quantiles whose distance measures the spread: wider ones would rest on outliers. A choice.
 _SPREAD_QUANTILES = (0.1, 0.9)
-# The largest factor by which real batches may be slower or faster than the model before it is not believed. A choice.
+# Real batches count as at most this many times slower or faster than the model: more is not plausible. A choice.
 _MOST_PACE = 3.0
 
 

@@ -19,7 +19,7 @@ from homeostat.models.saturation import FlowModel, KeyShares, Operator
 from homeostat.models.task_cost_model import Slowing, TaskCost
 
 FORMAT = 1
-# The saved state of a run has its model under this key.
+# The saved state of a run contains the model under this key.
 MODEL_KEY = "model"
 # For a stage with more tasks, quantiles of the noise are stored instead of the noise of each task, so that the log
 # stays small. A choice.

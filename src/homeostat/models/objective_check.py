@@ -24,8 +24,9 @@ def holds_in_time(model: BatchModel, setup: Setup, rate_per_s: float, confidence
 
 
 def longest_trigger_s(objective: Objective, spec: KnobSpec) -> float:
-    """The longest trigger interval that the user accepts. Only an objective for the latency, which it then keeps,
-    allows more than the user chose. One for the lag does not: a row that waits for its trigger is not behind."""
+    """The longest trigger interval that the user accepts. It may exceed the interval that the user chose only if there
+    is an objective for the latency, which it must then meet. An objective for the lag is not enough, because the lag
+    does not include the time that a row waits for its trigger."""
     if spec.promise is None or objective.latency_p95_s is not None:
         return float(spec.maximum)
     return float(min(spec.promise, spec.maximum))

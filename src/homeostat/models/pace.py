@@ -18,8 +18,8 @@ from homeostat.core.observation import Array, Observation, TaskSample
 from homeostat.core.stats import median
 from homeostat.core.worker_pace import LEAST_ROWS, executors_of, is_slow_by_partition, peers_ratio
 
-# The number of batches that are compared: more are more certain, fewer are newer. A choice, as in the detector of slow
-# workers.
+# The number of batches that are compared: more give a more certain result, fewer a more recent one. A choice, as in the
+# detector of slow workers.
 LOOK_BACK = 6
 # A task is examined if its time per row is this many times that of the typical task. This is below the limit of every
 # cause, because its worker may be faster than others. A choice.
@@ -28,11 +28,12 @@ DIFFERENT = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Paces:
-    """How many times longer than its peers each worker takes, and each partition of a component beyond its worker.
+    """`workers` is how many times longer for a row each worker takes than its peers. `partitions` is the same for the
+    partitions of each component, without the part that their workers cause.
 
-    `distinguishable` says for each component whether its workers ran different partitions, so that the two can be
-    distinguished. A worker or partition with too few tasks is left out, and so are the partitions of a component whose
-    tasks all take about as long for each row.
+    `distinguishable` is True for a component if the two can be distinguished, because workers ran different partitions.
+    A worker or partition with too few tasks is left out, and so are the partitions of a component whose tasks all take
+    about as long for each row.
     """
 
     workers: Mapping[str, float] = field(default_factory=dict)
@@ -119,7 +120,7 @@ def _slowness(observation: Observation, sample: TaskSample, workers: Mapping[str
 
 
 def _are_distinguishable(recent: Sequence[Observation], name: str) -> bool:
-    """Whether some partition met different workers, or every worker runs several partitions."""
+    """Whether some partition ran on different workers, or every worker runs several partitions."""
     met: dict[int, set[str]] = {}
     several = True
     for observation in recent:

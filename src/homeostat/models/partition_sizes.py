@@ -21,12 +21,12 @@ class UnevenPartitions:
     batches: int = 3  # a choice: fewer react to a single odd batch, more react later
 
     def holds(self, rows: Array) -> bool:
-        """For one batch."""
+        """Return whether the partitions of one batch are uneven."""
         return len(rows) > 0 and bool(over_the_mean(rows, self.ratio).any())
 
 
 def over_the_mean(rows: Array, ratio: float) -> NDArray[np.bool_]:
-    """Which partitions have `ratio` times the mean; none if rows are few or unknown. The last axis is the partition."""
+    """Which partitions have `ratio` times the mean; none if rows are few or unknown. Partitions are the last axis."""
     mean = rows.mean(axis=-1, keepdims=True)
     large: NDArray[np.bool_] = (mean >= ROWS_THAT_TELL) & (rows >= ratio * mean)
     return large

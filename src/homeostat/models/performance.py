@@ -17,11 +17,11 @@ from homeostat.models.task_cost_model import busy
 # The quantiles between which predicted values lie: eight of ten cases. Wider would rest on the few outermost draws.
 INTERVAL = (0.1, 0.9)
 
-# Most iterations of the secant method, which is nearly exact for a nearly straight line, and of any other search.
-# Choices; the searches usually stop earlier.
+# The largest numbers of iterations of the secant method, which is nearly exact for a nearly straight line, and of any
+# other search. Choices; the searches usually stop earlier.
 _SECANT_ROUNDS, _MOST_ROUNDS = 8, 40
-# Capacity without a row limit is measured on batches this many times larger than fit the trigger interval: there fixed
-# costs hardly count. Even larger ones were never observed. A choice.
+# Capacity without a row limit is computed from batches this many times larger than those that fit the trigger interval,
+# whose fixed costs hardly count. Even larger ones would be too far from any observed batch. A choice.
 _LARGE_BATCH = 8.0
 # Searches stop at this relative difference: far below the error of any prediction.
 _CLOSE = 1e-3
@@ -157,10 +157,10 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
 def _dwindling_s(
     rate_per_s: float, waiting: float, target_rows: float, before: tuple[float, float], last: tuple[float, float]
 ) -> float:
-    """How much longer until at most `target_rows` wait, if each batch takes all rows and leaves what arrives meanwhile.
+    """The time until at most `target_rows` wait, if each batch processes all waiting rows and others arrive meanwhile.
 
-    The duration of a batch is the line through the latest two, (rows, seconds) each. What waits beyond the usual then
-    shrinks by the same factor with every batch.
+    The duration of a batch is assumed to lie on the line through the latest two batches, each given as (rows, seconds).
+    The rows that wait beyond the usual number then shrink by the same factor with every batch.
     """
     row_s = (before[1] - last[1]) / (before[0] - last[0])
     ratio = rate_per_s * row_s
@@ -220,7 +220,8 @@ def _period_s(model: BatchModel, rate_per_s: float, setup: Setup, factor: float)
 
 
 def _saturation_per_s(model: BatchModel, setup: Setup, factors: Range) -> Range:
-    """The rate λ with T(λ·B) = B for the trigger interval B; without one, the rate of the largest batches."""
+    """The rate λ with T(λ·B) = B, where T is the duration of a batch and B the trigger interval; without a trigger
+    interval, the rate of the largest batches."""
     every = (factors.high, factors.middle, factors.low)
     if setup.trigger_s <= 0:
         return Range(*(_most_per_s(model, setup, factor) for factor in every))
@@ -230,7 +231,7 @@ def _saturation_per_s(model: BatchModel, setup: Setup, factors: Range) -> Range:
 
 
 def _most_per_s(model: BatchModel, setup: Setup, factor: float) -> float:
-    """The rate with batches as large as allowed: max over n of n ÷ max(T(n), B)."""
+    """The rate with batches as large as allowed: the maximum of n ÷ max(T(n), B) over the rows n of a batch."""
     if math.isfinite(setup.rows_bound):
         return setup.rows_bound / max(factor * model.plain_s(setup.rows_bound, setup), setup.trigger_s)
     limit_s = max(setup.trigger_s, _SHORTEST_PERIOD_S) / factor

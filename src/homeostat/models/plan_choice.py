@@ -20,11 +20,11 @@ _MOMENTS_AHEAD = 4
 _RISK_PER_KNOB = 0.005
 # The share of the horizon in which a restart may make rows late: an objective for p95 leaves 5 %.
 _MAY_BE_LATE = 0.05
-# Candidates within this share of the chosen one's cost are reported to cost the same: the difference would not be
-# printed.
+# Candidates within this share of the chosen one's cost are reported to cost the same: the difference would be printed
+# as 0 %.
 _SAME_COST = 0.005
-# How an unreachable objective is ranked: the share of the load counts 1, exceeding the cost limit more than all of it,
-# and latency breaks ties. Choices.
+# How candidates are ranked if none meets the objective: the share of the load that they process counts at most 1,
+# exceeding the cost limit counts more than the whole load, and latency breaks ties. Choices.
 _OVER_BUDGET_PENALTY, _LATENCY_WEIGHT_PER_S, _UNKNOWN_LATENCY_PENALTY = 2.0, 1e-3, 1.0
 
 _Key = tuple[tuple[Knob, Value], ...]
@@ -43,8 +43,8 @@ class Refused:
 class Plan:
     """The result of planning for a load of `rate_per_s`.
 
-    `chosen` is None if no configuration meets the objective; `best` then comes closest. `refused` has the proposals
-    that could not be judged.
+    `chosen` is None if no configuration meets the objective; `best` is then the closest one. `refused` has the
+    proposals that could not be judged.
     """
 
     rate_per_s: float

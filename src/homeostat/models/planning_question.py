@@ -67,8 +67,8 @@ class Candidate:
     """A configuration that was considered. `lost` says why it was not chosen; it is empty for the chosen one.
 
     `cost` is in instances. `spent` is in instance-seconds over the horizon, including `pause_s` until the configuration
-    is up and `catch_up_s` until the backlog is gone. If a restart takes longer than the objective allows, rows are late
-    for `late_s`.
+    is applied and `catch_up_s` until the backlog is gone. If a restart takes longer than the objective allows, rows are
+    late for `late_s`.
     """
 
     predicted: Predicted
@@ -86,13 +86,13 @@ class Candidate:
 
     @property
     def done_s(self) -> float:
-        """Seconds until the configuration is up and the backlog is gone."""
+        """Seconds until the configuration is applied and the backlog is gone."""
         return self.pause_s + self.catch_up_s
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question to a proposer: a configuration for this load. It may ask for predictions."""
+    """The question to a proposer: which configuration suits this load? The proposer may ask for predictions."""
 
     model: ApplicationModel
     rate_per_s: float

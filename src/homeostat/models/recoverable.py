@@ -44,16 +44,16 @@ from homeostat.models.batch_parts import (
 
 # Unevenly divided rows. Other measurements show the cause: a hot key, the hash, or the source.
 UNEVEN_ROWS = "uneven-rows"
-# Bytes per second that a task spills and reads back, with the cost of turning rows into bytes and back. A slower rate
-# would blame more of a task's time on spilling. A choice: disks and serialisers differ.
+# Bytes per second that a task spills and reads back, including serialisation. A lower rate would attribute more of a
+# task's time to spilling. A choice: disks and serialisers differ.
 SPILL_BYTES_PER_S = 60e6
 # At most this share of a task's time counts as spilling, because the work itself takes some time. A choice.
 MOST_SPILLING = 0.9
 # A task that takes less than this spends most of its time on starting and ending. Spark's tuning guide calls tasks of
 # 200 ms short; below half of that the start costs as much as the work. A choice.
 STARTING_S = 0.1
-# Tasks of a stage that are enough to fit a line to their times by rows, and the largest error of its start as a share
-# of STARTING_S. With fewer tasks or a larger error the line says nothing. Choices.
+# The fewest tasks of a stage to which a line (time by rows) is fitted, and the largest error of the time without rows,
+# as a share of the longest start. With fewer tasks or a larger error the line is not used. Choices.
 _LEAST_TASKS_OF_LINE, _SURE_OF_START = 8, 0.5
 
 # Files with fewer bytes take longer to open than to read: the default of spark.sql.files.openCostInBytes, in bytes.
@@ -69,9 +69,9 @@ class Loss:
     """`seconds` of a batch that would not have been needed without the cause. `component` is empty if the loss concerns
     the whole batch.
 
-    `guessed` says that the measurement that separates this cause from another was missing. `least_s` is the gain of
-    removing it alone or after all others, whichever is less: a cause that makes a task long also makes its other parts
-    long.
+    `guessed` is True if the measurement that separates this cause from another was missing. `least_s` is the gain of
+    removing the cause alone or after all others, whichever is less: a cause that makes a task long also makes its other
+    parts long.
     """
 
     cause: str
@@ -88,7 +88,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class BatchLosses:
-    """What one batch lost to each cause, by cause and component."""
+    """The time that one batch lost to each cause, by cause and component."""
 
     parts: BatchParts
     losses: Mapping[tuple[str, str], Loss]
@@ -99,7 +99,8 @@ class BatchLosses:
 
 
 def batch_losses(observation: Observation) -> BatchLosses | None:
-    """None if this was no batch whose time is known. The loop looks at the same batches in every cycle."""
+    """Return the losses of a batch; None if its parts are unknown. The result is cached, because the loop examines the
+    same batches in every cycle."""
     return observation.once("batch losses", partial(_batch_losses, observation))
 
 
@@ -129,7 +130,7 @@ def _around_the_stages(parts: BatchParts, small_files: bool) -> list[Loss]:
 
 
 def _inside_the_stages(parts: BatchParts, store_s: Mapping[str, float]) -> list[Loss]:
-    """Causes that make tasks longer than their rows do."""
+    """Losses inside the tasks: causes that make tasks longer than the work on their rows does."""
     changes: dict[str, Change] = {
         GC_BOUND: partial(_without, costs=("gc_s",)),
         SHUFFLE_BOUND: partial(_without, costs=("fetch_wait_s", "shuffle_write_s")),
@@ -173,7 +174,7 @@ def gains(stage: StagePart, changes: Mapping[str, Change]) -> dict[str, Gain]:
 
 
 def _factor(stage: StagePart, task_s: Array) -> Array:
-    """The time of each task after the change over its time before. No time is negative."""
+    """The time of each task after the change ÷ its time before. No time is negative."""
     if stage.all_took_time:
         factor = task_s / stage.task_s
     else:
@@ -229,7 +230,7 @@ def with_even_rows(stage: StagePart) -> Array:
 
 
 def starting_s(stage: StagePart) -> float:
-    """The most that the start of a task can take."""
+    """The longest time that the start of a task can take."""
     return min(STARTING_S, stage.short_task_s) if len(stage.task_s) else 0.0
 
 

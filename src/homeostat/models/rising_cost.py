@@ -15,9 +15,9 @@ _SPANS = (6, 12, 24, 48, 96, LONGEST_SPAN)
 # The factor by which the cost must have grown. Smaller growth is reported once it has lasted longer. A choice.
 _RISEN = 1.3
 _RISEN_LN = math.log(_RISEN)
-# The largest ratio of the variance that a straight line leaves unexplained to the variance that the best step leaves,
-# of the logarithm of the costs. For a straight rise, a step leaves a quarter and a line nothing; for noise, both leave
-# most. A choice.
+# For the logarithm of the costs, the largest ratio of the variance that a straight line leaves unexplained to the
+# variance that the best step leaves unexplained. For a straight rise, a step leaves a quarter and a line nothing; for
+# noise, both leave most of it. A choice.
 _STRAIGHTER = 0.5
 # An earlier batch with this many times the present rows is not compared, because fixed costs make a row of a smaller
 # batch more expensive. Below this ratio, the number of rows is taken into account. A choice.
@@ -25,9 +25,9 @@ _SIMILAR_ROWS = 1.5
 
 
 def rise_of_costs(costs: Array, sizes: Array, rows: float) -> float:
-    """The cost of a row in the last of the batches over its cost in the first; 1 without a rise.
+    """The cost of a row in the last of the batches ÷ its cost in the first; 1 without a rise.
 
-    `costs` and `sizes` (in rows) are of the latest batches in their order, and `rows` is the size of the present one.
+    `costs` and `sizes` (in rows) belong to the latest batches, in order, and `rows` is the size of the present batch.
     """
     usable = np.isfinite(costs) & (costs > 0) & (sizes <= rows * _SIMILAR_ROWS)
     costs_ln, sizes = np.log(costs[usable]), sizes[usable]
@@ -40,7 +40,7 @@ def rise_of_costs(costs: Array, sizes: Array, rows: float) -> float:
 def _rise(costs_ln: Array, sizes: Array, rows: float) -> float:
     count = len(costs_ln)
     places = np.arange(count) - (count - 1) / 2
-    slope = float(places @ costs_ln) / (count * (count**2 - 1) / 12)  # least squares; the sum of places² is closed
+    slope = float(places @ costs_ln) / (count * (count**2 - 1) / 12)  # least squares; Σ places² has a closed form
     risen_ln = slope * (count - 1)
     # If an earlier batch was larger, rows are more expensive now even without a rise.
     if risen_ln < _RISEN_LN or risen_ln < math.log(_RISEN * max(1.0, float(sizes.max()) / max(rows, 1.0))):

@@ -23,7 +23,8 @@ from homeostat.models.batch_replay import EVEN_UP_TO
 from homeostat.models.capacity import Load, level, loads, measured_capacities, selectivities
 
 _ROUNDING = 1e-6
-# The error of a rate is estimated from this many observations: more are steadier, fewer follow a change. A choice.
+# The error of a rate is estimated from this many observations: more are steadier, fewer follow a change sooner. A
+# choice.
 _RATE_OBSERVATIONS = 30
 # A share further above the mean than this many standard deviations is a hot key and not chance. A choice: about the
 # largest of a thousand normal values.
@@ -32,11 +33,12 @@ _CHANCE_SIGMAS = 3.5
 
 @dataclass(frozen=True, slots=True)
 class KeyShares:
-    """How uneven the rows of a keyed component are: the largest share over the mean, for any number of instances.
+    """How uneven the rows of a keyed component are: the largest share ÷ the mean, for any number of instances.
 
     Keys that are hashed to p instances give shares with a standard deviation of √(p ÷ keys). The `spread` of all shares
-    estimates it better than the largest share, which is used if the spread is unknown (0) or if the largest share is
-    further out than chance explains. A hot key keeps its share. One instance alone says nothing about shares.
+    estimates this deviation better than the largest share does. The largest share is used if the spread is unknown (0),
+    or if this share is further out than chance explains. A hot key keeps its share. With one instance, the shares are
+    unknown.
     """
 
     instances: int
@@ -75,8 +77,8 @@ class Operator:
     """One component of a dataflow.
 
     `rate_per_s` is the capacity of one instance, `error` its relative standard error, `noise` the standard deviation of
-    ln(load ÷ capacity). `measured` is the capacity of the whole component with other numbers of instances, `most` the
-    largest number it has run with, 0 if that is the present one.
+    ln(load ÷ capacity). `measured` is the capacity of the whole component by number of instances, `most` the largest
+    number of instances it has run with; 0 if unknown.
     """
 
     name: str
@@ -118,7 +120,7 @@ class Operator:
         return self._first_enough(count, most, enough_per_s)
 
     def _first_enough(self, low: int, high: int, enough_per_s: float) -> int:
-        """By bisection; `high` is enough."""
+        """The fewest instances that are enough, by bisection; `high` instances are."""
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if self.saturation_per_s(middle) >= enough_per_s else (middle + 1, high)
@@ -129,7 +131,7 @@ class Operator:
 class FlowPerformance:
     """`throughput_per_s` is that of all sources together, `saturation_per_s` the load at which a component saturates.
 
-    `utilisation` is the load of each component over its capacity. Above 1 the component holds its senders back.
+    `utilisation` is the load of each component ÷ its capacity. Above 1 the component holds its senders back.
     """
 
     rate_per_s: float

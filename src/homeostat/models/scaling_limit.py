@@ -24,8 +24,8 @@ _NOTABLE = 0.25
 # A cause that takes this many times its usual time is named from a smaller share on, that of a symptom: batches were in
 # time before it rose. A choice, as for the symptom.
 _RISEN = 2.0
-# The number of the latest batches that may lack a measurement. With fewer, nothing is known where metrics often fail. A
-# choice.
+# This many of the latest batches may lack a measurement. With a smaller number, there is often no result where metrics
+# often fail. A choice.
 _UNMEASURED = 6
 # A task with this many times the rows of the typical task of its stage is assumed to have the rows of one key, which
 # more partitions cannot divide. A smaller number would include ordinary unevenness of hashing. A choice.
@@ -38,11 +38,11 @@ _BATCHES_PER_LATENCY = 1.95
 class ScalingLimit:
     """Batches take `batch_s`, and may take `allowed_s`. With any number of executors they would still take `least_s`.
 
-    `culprit` is the cause that takes most of the time, and `culprit_s` how much; empty if nothing takes much.
-    `workers_help`: whether more executors help against it. `without_s` is how long a batch of the rows of one trigger
-    interval would take without all causes that more executors do not help, `with_twice_s` how long the latest ones
-    would take with twice as many executors, and `at_arrivals_s` with the rows of one trigger interval. `outside_s` is
-    the time in which no stage of tasks ran. All of them are NaN if unknown.
+    `culprit` is the cause that takes most of the time, and `culprit_s` the time that it takes; `culprit` is empty if no
+    cause takes much. `workers_help` is True if more executors help against it. `without_s` is the time of a batch with
+    the rows of one trigger interval and without the causes against which more executors do not help. `with_twice_s` is
+    the time of the latest batches with twice as many executors, `at_arrivals_s` their time with the rows of one trigger
+    interval. `outside_s` is the time in which no stage of tasks ran. These times are NaN if unknown.
     """
 
     batch_s: float
@@ -59,8 +59,8 @@ class ScalingLimit:
     at_arrivals_s: float = math.nan
 
     def fits(self, offered_per_s: float, target: float) -> bool:
-        """Whether batches at the present pace, without causes that executors do not help, would process this load
-        within this share of the trigger interval.
+        """Whether batches at the present pace, without the causes against which more executors do not help, would
+        process this load within this share of the trigger interval.
 
         Only the latest batches count, because earlier ones may have had a fault that is over. False if it is unknown.
         """
@@ -110,14 +110,15 @@ class ScalingLimit:
 
     @property
     def explained(self) -> bool:
-        """Whether batches are late only because of causes that more executors do not help and cannot make up for."""
+        """Whether batches are late only because of causes against which more executors do not help, and which they
+        cannot make up for."""
         fits_without = self.without_s <= self.allowed_s and not self.workers_help
         return self.out_of_reach or (self.nearly_late and bool(self.culprit) and fits_without and not self.can_make_up)
 
     @property
     def can_make_up(self) -> bool:
-        """Whether batches are late, even without waiting rows, because of something that only a person can fix, and
-        more executors would bring them back in time meanwhile."""
+        """Whether batches are late, even without waiting rows, because of a cause that only a person can fix, and more
+        executors would make them end in time until then."""
         is_late = self.late and self.at_arrivals_s > NEARLY_LATE * self.allowed_s
         return is_late and self.with_twice_s <= self.allowed_s and not cause_of(self.culprit).mended_by
 
@@ -130,7 +131,7 @@ class ScalingLimit:
 
 
 def scaling_limit(view: View) -> ScalingLimit | None:
-    """None if the latest batches were not measured, or the engine has no batches."""
+    """Return the limit; None if the latest batches were not measured, or the engine has no batches."""
     return view.once("scaling limit", _scaling_limit)
 
 
@@ -217,7 +218,7 @@ def _with_stages(batch: BatchLosses, stages_s: float, allowed_s: float, arrival_
 
 
 def _crowded_s(batch: BatchLosses, even: Collection[str]) -> float:
-    """The longest task of each stage among those with far more rows than others."""
+    """The time of the stages if only the tasks with far more rows than others ran, each on its own slot."""
     seconds = 0.0
     for stage in batch.parts.stages:
         rows = filled(stage.rows, 0.0)
@@ -250,8 +251,8 @@ def _lost_s(losses: tuple[LossSeries, ...], last: int, of_tasks: float) -> tuple
 
 
 def _share_in_time(latest: BatchLosses, allowed_s: float, arrival_per_s: float) -> float:
-    """The share of the time in tasks that a batch in time would need. A late batch has the rows of several, which only
-    make its tasks longer."""
+    """The share of the time in tasks that a batch would need if batches were in time. A late batch has the rows of
+    several trigger intervals, which only make its tasks longer."""
     rows_in_time = arrival_per_s * allowed_s / latest.parts.rows
     return min(1.0, rows_in_time) if math.isfinite(rows_in_time) else 1.0
 

@@ -24,8 +24,8 @@ from homeostat.models.saturation import FlowModel
 
 SMALLEST = "the smallest"
 
-# Trigger intervals to try, relative to the present one: shorter lowers latency, longer saves fixed costs. More of them
-# find a better one but each is a search of its own. A choice.
+# Trigger intervals to try, relative to the present one: shorter lowers latency, longer saves fixed costs. With more of
+# them a better one may be found, but each needs its own search. A choice.
 _TRIGGER_FACTORS = (0.5, 0.25, 2.0)
 # Trigger intervals to try, relative to the latency or lag of the objective: a row waits up to one interval, and then
 # for a batch that may take as long.
@@ -55,8 +55,8 @@ class Smallest:
 
 
 def _catching_up(question: Question) -> Question:
-    """The same question with enough extra load to work off in time the backlog and the rows that a restart adds to
-    it."""
+    """The same question with extra load: enough to process, in time, the backlog and the rows that arrive during a
+    restart."""
     model = question.model
     pauses_s = [spec.apply_s for spec in model.capabilities.knobs.values() if not spec.live]
     waiting = model.backlog_rows + question.rate_per_s * max(pauses_s, default=0.0)
@@ -95,7 +95,8 @@ def _batch_configurations(question: Question, batches: BatchModel) -> Iterator[C
 
 
 def _fewest_executors(question: Question, batches: BatchModel, base: Configuration, low: int, high: int) -> int:
-    """By bisection: more executors never make a batch longer, unless they compete for the CPU."""
+    """The fewest executors with which batches end in time; the largest useful number if none does. By bisection: more
+    executors never make a batch longer, unless they compete for the CPU."""
     setup = question.model.setup(base)
     widest = max((stage.tasks(setup) for stage in batches.stages), default=1)
     high = min(high, max(low, math.ceil(widest / batches.slots)))

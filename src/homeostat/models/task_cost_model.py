@@ -93,16 +93,17 @@ class Samples:
 
 
 def busy(executors: float, tasks: float, slots: float) -> float:
-    """Return how many executors run a task at the same time. Idle executors do not slow it down."""
+    """Return how many executors run a task at the same time. Idle executors do not slow tasks down."""
     return min(executors, max(1.0, tasks / slots))
 
 
 @dataclass(frozen=True, slots=True)
 class Slowing:
-    """How busy executors slow a task: with k times as many, its start takes k^starting and its rows k^taking as long.
+    """How busy executors slow a task. With k times as many, its start takes k^starting times as long, and its rows take
+    k^taking times as long.
 
-    An exponent is 0 for work that waits, and near 1 for work that burns CPU that all of them share. A task that waits
-    for each row may still burn CPU to start.
+    An exponent is 0 for work that waits, and near 1 for work on a CPU that all executors share. A task that waits for
+    each row may still need the CPU to start.
     """
 
     starting: float
@@ -114,9 +115,10 @@ NO_SLOWING = Slowing(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class TaskCost:
-    """A task takes task_s + row_s · rows + key_s · updated keys with `at_executors` busy; more slow it by `slowing`.
+    """A task takes task_s + row_s · rows + key_s · updated keys with `at_executors` busy executors.
 
-    `slowing` is None until the number of executors has changed; `up_to_executors` is the largest number observed then.
+    `slowing` is the effect of more busy executors; None until their number has changed. `up_to_executors` is the
+    largest number observed; NaN until then.
     `error` is the relative standard error of a typical task's predicted time. If rows hardly varied, the cost is not
     `separable`: only the sum of its parts is known.
     """
@@ -181,7 +183,7 @@ def residuals(cost: TaskCost, rows: Array, keys: Array, seconds: Array, executor
 
 
 def _fit(samples: Samples, slowing: Slowing | None, rounds: int) -> TaskCost:
-    """The cost at the latest number of executors, given how much others slow it."""
+    """The cost at the latest number of executors, given how much other executors slow a task."""
     at_executors = float(samples.executors[-1])
     relative, by = samples.executors / at_executors, slowing or NO_SLOWING
     starting, taking = relative**by.starting, relative**by.taking
@@ -197,7 +199,8 @@ def _fit(samples: Samples, slowing: Slowing | None, rounds: int) -> TaskCost:
         task_s = min(_ASSUMED_TASK_S, _ASSUMED_TASK_SHARE * whole_s)
         return cost(task_s, (whole_s - task_s) / median(samples.rows), separable=False)
     if samples.keys_constant:
-        # A constant number of keys looks like a fixed cost. Keys cost far more than a start, so they get it.
+        # A constant number of keys looks like a fixed cost. It is attributed to the keys: they cost far more than a
+        # start.
         task_s = min(_ASSUMED_TASK_S, _ASSUMED_TASK_SHARE * float((seconds / starting).min()))
         coefficients = _not_negative(np.column_stack([rows, keys]), seconds - task_s * starting, samples.weight, rounds)
         return cost(task_s, float(coefficients[0]), float(coefficients[1]), separable=False)
@@ -302,7 +305,7 @@ def _errors_one_by_one(samples: Samples, candidates: Sequence[Slowing]) -> list[
 
 
 def _errors_at_once(samples: Samples, candidates: Sequence[Slowing]) -> list[float]:
-    """The same as one by one where rows vary: the parts of `_fit` for all candidates together."""
+    """The same as `_errors_one_by_one` if rows vary: fits all candidates together."""
     if not candidates:
         return []
     counts, places = samples.executor_counts  # few, so that few powers are computed

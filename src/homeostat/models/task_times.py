@@ -15,7 +15,7 @@ from homeostat.core.view import View
 from homeostat.models.task_cost_model import Samples, fixed_part_s
 
 # The largest share of a task's time that may count as fixed. Rows always cost something: a model in which they cost
-# nothing would see endless capacity. A choice.
+# nothing would predict unlimited capacity. A choice.
 MOST_FIXED_OF_TASK = 0.8
 
 # The fixed cost of a task is fitted to this many batches: more are steadier but mix in older costs. A choice.

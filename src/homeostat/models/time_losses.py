@@ -1,7 +1,7 @@
-"""What the latest batches lost to each cause: the recoverable time, batch by batch.
+"""The time that the latest batches lost to each cause, batch by batch.
 
-`recoverable` has the causes that one batch shows. These show only in several batches: slow workers and hosts, costly
-partitions, tasks that wait longer, and rows whose cost rises.
+`recoverable` has the causes that a single batch shows. This module adds the causes that show only in several batches:
+slow workers and hosts, costly partitions, tasks that wait longer, and rows whose cost rises.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ from homeostat.models.recoverable import (
 from homeostat.models.rising_cost import LONGEST_SPAN, rise_of_costs
 from homeostat.models.task_times import task_costs
 
-# The losses of this many batches are compared: more are more certain, fewer are newer. A choice.
+# The losses of this many batches are compared: more give a more certain result, fewer a more recent one. A choice.
 RECENT_BATCHES = 6
 # The rows of a partition are costly if they take this many times as long as those of other partitions. A choice.
 COSTLY = 1.5
 # The usual times are measured on at most and at least this many digests. Choices.
 _USUAL_OVER, _LEAST_USUAL = 1000, 5
-# The fewest batches that show the usual wait of a task. Few are enough, because a wait that began just after the start
-# is a rise of many times. A choice.
+# The fewest batches that show the usual wait of a task. Few are enough: if a problem begins just after the start of the
+# application, tasks wait many times as long. A choice.
 _LEAST_USUAL_WAITS = 3
-# Waits vary as much as the values below the usual wait, where no problem shows: a lower quantile, and how many times
-# its distance from the usual wait the upper fifth lies above it, for normal values. Statistics.
+# The ordinary variation of waits is measured below the usual wait (the quantile 0.2), where no problem shows: by the
+# distance to this lower quantile. For normal values, the quantile 0.8 lies this many times as far above. Statistics.
 _LOW_QUANTILE, _SPREAD_ABOVE = 0.05, 2.1
 # The host is busy if planning and the offset log both take this many times as long as usual, and one has not risen more
 # than this many times as much as the other. Choices.
 _SLOWED, _ALIKE = 1.5, 3.0
-# Causes that make a task wait and are measured themselves.
+# Causes that make a task wait and whose time is measured.
 _MEASURED_WAITS = (SPILLING, STATE_STORE_BOUND)
 Batches = Sequence[tuple[Observation, BatchLosses]]
 StageChange = Callable[[Observation, StagePart], Array]
@@ -104,7 +104,8 @@ def _time_losses(view: View) -> tuple[LossSeries, ...]:
 
 
 def _with_fitted_starts(view: View, latest: BatchLosses, series: LossSeries) -> LossSeries:
-    """With starts fitted to batches of different sizes: one batch does not show how long a start is."""
+    """The series with the start of a task fitted to batches of different sizes, because one batch does not show how
+    long a start takes."""
     if series.cause != TINY_TASKS or not bool((series.share >= LEAST_SHARE).any()):
         return series
     fitted_s = task_costs(view).get(series.component, 0.0)
@@ -126,13 +127,13 @@ def _measured(observations: Sequence[Observation]) -> Batches:
 
 
 def _before_it_stood(view: View, earlier: Batches, cause: str, component: str) -> list[BatchLosses]:
-    """The batches before the cause was named, because the losses since then are not usual."""
+    """The batches before the cause can have begun, because the losses since then are not usual."""
     since_s = _began_s(view, cause, component)
     return [losses for observation, losses in earlier if observation.at_s < since_s]
 
 
 def _began_s(view: View, cause: str, component: str) -> float:
-    """When the present cause began, at the latest, since it was named some batches later. Infinity if there is none."""
+    """The latest time at which the cause can have begun: it was named some batches later. Infinity if not named."""
     named_s = view.standing_since_s.get((cause, component))
     if named_s is None:
         return math.inf
@@ -159,7 +160,7 @@ def _by_pace(recent: Batches, earlier: Batches) -> Iterator[LossSeries]:
 
 
 def _were_ordinary(earlier: Batches, now: Observation, name: str, instances: tuple[int, ...]) -> bool:
-    """Whether these partitions were not costly in the first batches that are remembered with as many of them."""
+    """Whether these partitions were not costly in the oldest known batches with the same number of partitions."""
     size = now.tasks[name].instances
     alike = [o for o, _ in earlier if o.workers.ids and name in o.tasks and o.tasks[name].instances == size]
     if len(alike) < _LEAST_USUAL:
@@ -172,7 +173,7 @@ def _were_ordinary(earlier: Batches, now: Observation, name: str, instances: tup
 
 
 def _replayed(cause: str, component: str, recent: Batches, change: StageChange) -> LossSeries:
-    """Each batch with this change, alone or together with even rows."""
+    """The time that each batch would save with this change, alone or after rows are even, whichever is more."""
     lost_s = []
     for observation, losses in recent:
         changes: dict[str, Change] = {cause: partial(change, observation), UNEVEN_ROWS: with_even_rows}
@@ -194,7 +195,7 @@ def _at_the_usual_cost(observation: Observation, stage: StagePart, component: st
 
 
 def _on_slow_hosts(observation: Observation, workers: Mapping[str, float]) -> dict[str, float]:
-    """How many times slower than other hosts the workers on slow hosts are, if there are several on it.
+    """How many times slower than other hosts each worker on a slow host is. Hosts with one worker are left out.
 
     Hosts are compared with each other: if one of two is slow, half of the workers are slow, so the typical pace of
     workers shows nothing.
@@ -215,7 +216,7 @@ def _on_slow_hosts(observation: Observation, workers: Mapping[str, float]) -> di
 def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[LossSeries]:
     """Tasks that wait longer for each row than they used to: the CPU is taken, or something outside is slow.
 
-    If rows cost more and more, this cannot be distinguished from waiting.
+    Components whose rows cost more and more are left out, because that cannot be distinguished from waiting.
     """
     names = [name for name in recent[-1][0].tasks if name not in rising]
     waits = {name: each for name in names if (each := _excess_wait(view, name)) is not None}
@@ -264,7 +265,7 @@ def _with_usual(series: LossSeries, waits: Mapping[str, _Wait], names: Mapping[s
 
 
 def _longest_s(losses: BatchLosses, excess: Mapping[str, float]) -> float:
-    """The most by which waiting tasks can make a batch longer: the longest wait in each round of tasks."""
+    """The longest time that waiting tasks can add to a batch: the longest wait in each round of tasks."""
     return sum(
         excess.get(stage.name, 0.0)
         * float(np.nanmax(stage.rows, initial=0.0))
@@ -280,8 +281,8 @@ def _waiting(cause: str, component: str, recent: Batches, excess: Mapping[str, f
 
 
 def _explained_s(losses: BatchLosses, components: Sequence[str]) -> float:
-    """The time in which these components waited for a measured reason. A task's time includes writing shuffle blocks,
-    but no waiting for them."""
+    """The time in which these components waited for a measured reason. A task's time includes the time to write shuffle
+    blocks, but not the time to wait for them."""
     measured_s = sum(losses.seconds(cause, name) for cause in _MEASURED_WAITS for name in components)
     writing = [(stage, stage.cost("shuffle_write_s")) for stage in losses.parts.stages if stage.name in components]
     written_s = [stage.seconds - stage.replay_s(np.maximum(stage.task_s - each, 0.0)) for stage, each in writing]
@@ -294,9 +295,9 @@ def _without_excess(observation: Observation, stage: StagePart, excess: Mapping[
 
 
 def _with_contention(recent: Batches, series: Sequence[LossSeries]) -> list[LossSeries]:
-    """If the load of the hosts is not reported, it shows in the driver: both planning and the offset log are slower.
+    """If the load of the hosts is not reported, the driver shows it: both planning and the offset log are slower.
 
-    One is mostly computing and the other mostly storage, so that a separate cause would slow only one of them.
+    Planning mostly computes and the offset log mostly writes to storage, so another cause would slow only one of them.
     """
     own = [each for each in series if each.cause in (DRIVER_BOUND, CHECKPOINT_BOUND)]
     known_hosts = any(math.isfinite(host.others) for observation, _ in recent for host in observation.hosts)

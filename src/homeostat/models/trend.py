@@ -10,7 +10,7 @@ from homeostat.core.observation import Array
 
 # The slope is fitted to this many observations: more give a steadier slope but notice a turn later. A choice.
 _FITTED_OBSERVATIONS = 8
-# With fewer observations the error of the slope says little, so no rise is reported. A choice.
+# With fewer observations the error of the slope is unreliable, so no rise is reported. A choice.
 _LEAST_OBSERVATIONS = 5
 
 

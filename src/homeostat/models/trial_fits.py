@@ -20,15 +20,15 @@ BoolArray = NDArray[np.bool_]
 MAD_TO_SIGMA = 1.4826
 # Residuals beyond this many standard deviations count less, as in Huber's estimator. A choice.
 OUTLIER_SIGMAS = 2.5
-# Added to the diagonal of the normal equations, whose columns have length 1: parallel columns then share a coefficient.
-# Large enough for the solution to be finite, and too small to move any other. A choice.
+# Added to the diagonal of the normal equations, whose columns have length 1: parallel columns then get equal
+# coefficients. Large enough to keep the solution finite, and too small to change other solutions. A choice.
 _RIDGE = 1e-13
 
 
 @dataclass(frozen=True, slots=True)
 class Trials:
     """One line per assumed slowing, one column per measurement. `parts` are multiplied by the coefficients that are
-    fitted, and `given_s` is the time of a task that is known beforehand."""
+    fitted, and `given_s` is the part of a task's time that is known beforehand."""
 
     parts: Sequence[Array]
     given_s: Array | float
@@ -74,7 +74,7 @@ def _not_negative(columns: Array, values: Array) -> Array:
     chosen = _subsets(count)[:, None, :]
     systems = np.where(chosen[:, :, :, None] & chosen[:, :, None, :], squares, np.eye(count)) + _RIDGE * np.eye(count)
     solutions = np.linalg.solve(systems, np.where(chosen, products, 0.0)[:, :, :, None])[:, :, :, 0]
-    # What the squared error loses by each.
+    # How much each subset reduces the squared error.
     gained = np.where((solutions >= 0).all(axis=2), (solutions * products).sum(axis=2), -np.inf)
     return np.asarray(solutions[gained.argmax(axis=0), np.arange(lines)] / scale)
 

@@ -1,4 +1,4 @@
-"""Loses measurements, or replaces them by nonsense."""
+"""Removes measurements, or replaces them by nonsense."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from homeostat.sim.scenario.spec import FaultKind, FaultSpec
 
 
 class Faults:
-    """Refuses faults at components or hosts that do not exist, if their names are given."""
+    """The faults of a run. If the names of the components or hosts are given, faults at others are refused."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Faults:
         return factor
 
     def cpu_left(self, host: str, t_s: float) -> float:
-        """The share of the CPU of this host that others leave."""
+        """The share of this host's CPU that other processes leave."""
         left_share = 1.0
         for spec in self.active("contention", t_s):
             if spec.host in ("", host):

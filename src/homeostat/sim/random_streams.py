@@ -1,4 +1,4 @@
-"""Random numbers: one stream per component, fault and workload, so that every policy meets the same noise."""
+"""Random numbers: one stream per component, fault and workload, so that every policy runs with the same noise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homeostat.sim.scenario.spec import Noise
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:
-    """A generator of its own for these names: the same arguments give the same numbers."""
+    """A separate generator for these names: the same arguments give the same numbers."""
     key = tuple(crc32(name.encode()) for name in names)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed % 2**64, spawn_key=key)))
 

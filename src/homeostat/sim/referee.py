@@ -27,9 +27,9 @@ from homeostat.sim.scenario.spec import FaultSpec, Scenario
 from homeostat.sim.truth import TruthSample
 from homeostat.sim.workload import Workload
 
-# A growth of partitions is justified if one of this many last ticks or batches was not healthy. Chosen by hand.
+# More partitions are justified if any of this many last ticks or batches was not healthy. Chosen by hand.
 JUST_BEFORE = 3
-# Room for the noise of the load: it stays below this many standard deviations 99.4 % of the time.
+# Room for the noise of the load, which stays below this many standard deviations 99.4 % of the time.
 UPSWING_SIGMAS = 2.5
 # An action ahead of a rise is justified if the load rises within this time, the default horizon of a plan.
 AHEAD_S = 1800.0
@@ -130,13 +130,13 @@ class Referee:
             self._mark_reverted(action)
 
     def _mark_reverted(self, revert: Record) -> None:
-        """A growth that was reverted was needless, even if it looked right when it was decided."""
+        """An increase that was reverted was needless, even if it looked right when it was decided."""
         ids = {self._judged[id] for id in revert.because if id in self._judged}
         growing_ids = {id for id in ids if id in self._decided and self._decided[id].content.grows}
         self.trajectory = [replace(each, needless=each.needless or each.id in growing_ids) for each in self.trajectory]
 
     def _needless(self, record: Record, action: ActionContent) -> bool:
-        """Whether the run would have done as well without it, according to the truth and not to the measurements.
+        """Whether the run would have done as well without the action, judged by the truth and not by measurements.
 
         A plan is needless if one of its parts is.
         """
@@ -165,7 +165,7 @@ class Referee:
         return not short and not any(self._weakens(f, growing_knobs) for f in faults)
 
     def _needed_ahead(self) -> dict[Knob, int]:
-        """The values that the highest load of the next half hour needs."""
+        """The values that are needed for the highest load of the next half hour."""
         workload, now_s = Workload(self._scenario.workload, self._scenario.seed), self._engine.now_s
         every = [now_s + number * AHEAD_EVERY_S for number in range(int(AHEAD_S / AHEAD_EVERY_S) + 1)]
         return self._engine.needed_parallelism(max(workload.mean_per_s(at_s) for at_s in every))

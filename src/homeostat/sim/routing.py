@@ -43,7 +43,7 @@ def largest_share(spec: ComponentSpec, parallelism: int) -> float:
 
 
 def heaviest_key(spec: ComponentSpec) -> float:
-    """The share of the most frequent key. No parallelism brings the most loaded instance below it."""
+    """The share of the most frequent key. With any parallelism, the most loaded instance gets at least this share."""
     return 1.0 / _total_weight(spec.keys, spec.zipf)
 
 

@@ -25,7 +25,7 @@ from homeostat.store.in_memory import MemoryStore
 from homeostat.store.protocol import Store
 
 SimulatedEngine = Dataflow | Microbatch
-# A run ends healthy if its last ticks or batches, this many, all were. One alone may be luck. Chosen by hand.
+# A run ends healthy if this many of its last ticks or batches were all healthy. One alone may be luck. Chosen by hand.
 HEALTHY_STRETCH = 5
 # Seconds of real time between two writes of the present state of a simulated run, for viewers. A choice.
 PRESENT_PAUSE_S = 0.5
@@ -47,7 +47,7 @@ class RunResult:
 
     @property
     def healthy_since_s(self) -> float | None:
-        """Since when the application was healthy until the end; None if it was not healthy at the end."""
+        """The time from which on the application was healthy until the end; None if it was not healthy at the end."""
         last = self.truth[-HEALTHY_STRETCH:]
         if not last or not all(sample.healthy for sample in last):
             return None
@@ -145,7 +145,7 @@ def simulate(
 def _oracle_instance_seconds(scenario: Scenario, cost_knobs: Mapping[Knob, float]) -> float:
     """The cost of the smallest configuration that can process the noise-free load at each moment.
 
-    If none can, it is the smallest one that does nearly as well as any.
+    If none can, this is the cost of the smallest one that does nearly as well as any.
     """
     engine, workload = build_engine(scenario), Workload(scenario.workload, scenario.seed)
     step_s = interval_s(scenario)

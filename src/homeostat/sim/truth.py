@@ -15,10 +15,10 @@ from homeostat.sim.scenario.spec import ComponentSpec
 _ROUNDING = 1e-9
 # A throughput objective counts as reached from this share on: noise makes single ticks fall a little short.
 REACHED_SHARE = 0.98
-# A source that cannot replay is still healthy if it refuses this share of the rows. Both are choices, of the size of
-# the load's noise in the scenarios of the papers (2 %).
+# A source that cannot replay is still healthy if it refuses at most this share of the rows. Both are choices, of the
+# size of the load's noise in the scenarios of the papers (2 %).
 REFUSED_SHARE = 0.01
-# The search for the smallest parallelism goes up in steps of one in this many, so that it is exact to 2 %.
+# The search for the smallest parallelism goes up in steps of parallelism ÷ this number, so that it is exact to 2 %.
 SEARCH_STEPS = 50
 
 
@@ -65,8 +65,8 @@ def is_healthy(
 def smallest_parallelism(spec: ComponentSpec, load_per_s: float) -> int:
     """The fewest instances that can process this load, with the key shares of a healthy run.
 
-    If one instance of a keyed component gets too much at any parallelism, this is the parallelism that would do if
-    the load were spread evenly. Above 100 keyed instances the result is exact to 2 %.
+    If one instance of a keyed component gets too much at any parallelism, this is the parallelism that would be enough
+    if the load were spread evenly. Above 100 keyed instances the result is exact to 2 %.
     """
     even = min(spec.maximum, max(spec.minimum, ceil(load_per_s / spec.rate_per_s - _ROUNDING)))
     limit = spec.rate_per_s * (1 + _ROUNDING)

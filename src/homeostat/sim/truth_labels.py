@@ -1,7 +1,7 @@
 """The real problems of a simulated application: the causes that correspond to its faults, and the cost of each.
 
-A bench scores diagnoses by them. The cost of a fault is the time by which a batch without noise would be shorter
-without it.
+Benchmarks score diagnoses by them. The cost of a fault is the time by which a batch without noise would be shorter
+without the fault.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ HELPFUL_SHARE = 0.2
 class Label:
     """A cause that exists at a component (empty: the whole application) from `at_s` until `until_s`.
 
-    `also` holds other names under which a diagnosis of the same thing is right. `scaling_helps`: whether twice the
-    executors make the fault cost noticeably less. A `silent` cause need not cost any time to be worth naming.
+    `also` holds other causes that are also a right diagnosis. `scaling_helps` is True if the fault costs noticeably
+    less with twice the executors. A `silent` cause need not cost any time to be worth naming.
     """
 
     cause: str
@@ -127,8 +127,8 @@ _MEANINGS: dict[str, _Meaning] = {
     "dying-executors": _Meaning(DYING_EXECUTORS, silent=True, application=True),
 }
 
-# The topology says whether a component joins. In a join, a hot key is a skewed join. Elsewhere, rows that multiply are
-# costly rows.
+# The topology shows whether a component is a join. In a join, a hot key is a skewed join. Elsewhere, rows that multiply
+# are costly rows.
 _OTHER_NAMES = {("hot-key", True): frozenset({SKEWED_JOIN}), ("skewed-join", False): frozenset({COSTLY_KEYS})}
 
 
@@ -167,7 +167,7 @@ class Labels:
         return tuple(label for label in labels_now if label.fault is None or not _hits_workers(label.fault))
 
     def acting(self, sample: TruthSample) -> tuple[Label, ...]:
-        """The labels that stood in this batch, and those of faults that acted without being worth naming."""
+        """The labels that applied in this batch, and those of active faults that were not worth naming."""
         now = [label for label in self.all if label.at_s <= sample.at_s < label.until_s]
         by_workers = [label for label in now if label.fault is not None and _hits_workers(label.fault)]
         ended = by_workers if not sample.faulty_workers else []

@@ -24,7 +24,7 @@ class Curve(Protocol):
 
 
 class Pieces:
-    """Straight pieces, each from its start on: constants, steps, ramps and traces."""
+    """A rate in straight pieces: constants, steps, ramps and traces."""
 
     def __init__(self, pieces: Sequence[tuple[float, float, float]]) -> None:
         """Each piece is (start_s, rate at the start, slope). The first one also holds before its start."""

@@ -91,7 +91,7 @@ def backtest(history: Series, steps: int, candidates: Sequence[Forecaster], most
 
 
 def bridge_gaps(lines: Array) -> Array:
-    """Fill the steps that a line cannot forecast, because of a gap in the history, from their neighbours."""
+    """Interpolate the steps of each line that are unknown because of a gap in the history."""
     for line in lines:
         is_known = np.isfinite(line)
         if is_known.any() and not is_known.all():

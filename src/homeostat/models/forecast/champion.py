@@ -28,7 +28,7 @@ CANDIDATES: tuple[Forecaster, ...] = (
 )
 QUANTILES = (0.1, 0.5, 0.9)
 
-# A candidate must have at most this share of the best naive error to be preferred: a naive forecast breaks less often.
+# A candidate must have at most this share of the best naive error to be preferred: a naive forecast fails less often.
 # A choice.
 _BETTER_THAN_NAIVE = 0.98
 # A forecast is acted on only if its error is at most this share of the last value's, and the gain exceeds this many
@@ -183,7 +183,7 @@ def _best(history: Series, trials: Backtest, steps: int, quantiles: tuple[float,
 
 
 def _around(expected: Array, past_errors: Errors, quantiles: tuple[float, ...]) -> Array:
-    """Quantiles around the forecast. They include it even if it was always too high or too low."""
+    """Quantiles on both sides of the forecast, even if all past forecasts were too high or all were too low."""
     values, middle = past_errors.quantiles(expected, quantiles), quantiles.index(0.5)
     line = expected[:, np.newaxis]
     return np.hstack([np.minimum(values[:, :middle], line), line, np.maximum(values[:, middle + 1 :], line)])
@@ -209,8 +209,8 @@ def _usability(trials: Backtest, errors: Mapping[str, float], champion: str, ste
 
 
 def _clearly_better(trials: Backtest, name: str, other: str, steps: int) -> bool:
-    """Whether one candidate beats another by enough, and by more than chance. Horizons overlap, so origins count for
-    less."""
+    """Whether one candidate beats another by enough, and by more than chance. Horizons overlap, so fewer origins count
+    as independent."""
     ours, theirs = (known_mean(trials.errors(each, steps)) for each in (name, other))
     ours, theirs = ours[np.isfinite(ours)], theirs[np.isfinite(theirs)]
     gain = theirs - ours

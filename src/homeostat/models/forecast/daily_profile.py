@@ -1,4 +1,4 @@
-"""The usual course of a day or a week times the present level. It takes a tenth of a millisecond."""
+"""The usual course of a day or a week times the present level. A forecast takes a tenth of a millisecond."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Profile:
     """Median of the same time of the week (of the day, before there are two weeks) × the recent level.
 
     Medians ignore spikes, and a gap only leaves fewer values. Each week counts relative to its own level, so a level
-    shift does not distort the course; the recent ratio carries it on.
+    shift does not distort the course; the recent level includes the shift.
     """
 
     name: str = PROFILE

@@ -10,17 +10,17 @@ from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import numpy_quantile
 from homeostat.models.forecast.series import knots, known_mean
 
-# Errors of steps up to this factor nearer or further count too: more smooth the quantiles, fewer keep the horizons
-# apart. A choice.
+# Errors of steps up to this factor nearer or further count too: a larger factor makes the quantiles smoother, a smaller
+# one keeps the horizons apart. A choice.
 _NEIGHBOUR_FACTOR = 1.5
 # Quantiles are computed at steps that are this factor apart and interpolated between. A choice.
 _STEP_GROWTH = 1.15
 # Added to every forecast, as a share of the mean, so that a forecast near 0 still has an interval. A choice.
 _FLOOR_SHARE = 0.05
-# Parts of the backtest for the cross-validated coverage: more are fairer and take longer. A choice.
+# Parts of the backtest for the cross-validated coverage: more give a fairer estimate and take longer. A choice.
 _STRETCHES = 8
-# The power while levels vary too little to fit it, and the variance of ln(level) from which they do: half-way between
-# constant and proportional errors. Choices.
+# The power that is assumed if levels vary too little to fit one (half-way between constant and proportional errors),
+# and the variance of ln(level) from which one is fitted. Choices.
 _ASSUMED_POWER, _LEAST_LEVEL_VARIANCE = 0.5, 1e-6
 
 

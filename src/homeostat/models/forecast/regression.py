@@ -14,8 +14,8 @@ from homeostat.models.forecast.series import Series, knots
 
 REGRESSION = "regression"
 
-# Weight of the newest day and of the newest week in the usual course: more follow a change sooner, less resist odd
-# days. Choices.
+# Weight of the newest day and of the newest week in the usual course: larger weights follow a change sooner, smaller
+# ones resist odd days. Choices.
 _DAY_WEIGHT, _WEEK_WEIGHT = 0.3, 0.5
 # Share of the mean load that is added before taking logarithms, which exaggerate changes near 0. A choice.
 _FLOOR_SHARE = 0.1

@@ -14,11 +14,11 @@ BoolArray = NDArray[np.bool_]
 
 DAY_S = 86_400.0
 WEEK_DAYS = 7
-# Seasons that a history must show before one is used: one alone cannot be tested.
+# A season is used only if the history contains at least this many: one alone cannot be tested.
 LEAST_SEASONS = 2
-# Most values of a series, a week of minutes: more take longer to forecast. A choice.
+# The largest number of values of a series, a week of minutes: more take longer to forecast. A choice.
 MOST_POINTS = 10_080
-# Most steps of a horizon; the grid is made coarser for longer ones. A choice.
+# The largest number of steps of a horizon; the grid is made coarser for longer horizons. A choice.
 MOST_STEPS_AHEAD = 400
 # Grid steps. Each divides a day, so that a day is a whole number of steps.
 STEPS_S = tuple(

@@ -14,8 +14,8 @@ from homeostat.core.observation import NAN, Array
 from homeostat.models.forecast.baselines import Forecaster
 from homeostat.models.forecast.series import LEAST_SEASONS, Series, known_mean
 
-# Their run time explodes with the length of the season (measured: MSTL needs 310 ms at 15 min), so a day is cut into
-# quarters of an hour at most, and two weeks of history are used.
+# The run time of these models grows very fast with the length of the season (measured: MSTL needs 310 ms at 15 min), so
+# a day has at most 96 steps (of 15 min), and two weeks of history are used.
 _MOST_STEPS_A_DAY = 96
 _DAYS = 14
 

@@ -1,4 +1,4 @@
-"""A deployed dataflow: its configuration, its processes, and what faults do to them."""
+"""A deployed dataflow: its configuration, its processes, and the effects of faults on them."""
 
 from __future__ import annotations
 

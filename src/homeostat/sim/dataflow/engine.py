@@ -73,7 +73,7 @@ class Dataflow:
         return events
 
     def next_event_s(self, until_s: float) -> float:
-        """When the loop should look next. All events come at the end of a step, and most at the end of a tick."""
+        """When the loop should look for events next. All come at the end of a step, and most at the end of a tick."""
         return until_s
 
     def apply(self, command: Apply) -> None:

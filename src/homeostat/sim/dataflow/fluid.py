@@ -36,7 +36,8 @@ class Stage:
         self.capacity_rows: Array = np.zeros(instances)
 
     def resize(self, shares: Array) -> None:
-        """Change the number of instances. Queued rows are dealt out again; survivors keep their measurements."""
+        """Change the number of instances. The queued rows are divided again, and instances that remain keep their
+        measurements."""
         waiting = float(self.queue.sum())
         measured = (self.rows, self._settled_rows, self.run_s, self.pressured_s)
         self._reset(len(shares))
@@ -102,7 +103,7 @@ class Stage:
             refused /= -offered_rows
             refused += 1.0
             np.clip(refused, 0.0, 1.0, out=refused)
-            # An instance that still has room holds nobody back, even if a burst offers more than fits.
+            # An instance that still has room holds no sender back, even if a burst offers more than fits.
             refused[self.queue + self._served < self._queue_limit / 2] = 0.0
             refused *= self._step_s
             self.pressured_s += refused

@@ -20,7 +20,7 @@ from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise
 COVERED = 0.8
 # Limits of the search. More noise than this would hide every effect; a stronger correlation is a drift. Choice.
 MOST_SIGMA, MOST_PHI = 1.0, 0.9
-# Stands for rows without a measurable cost.
+# The rate of a component whose rows have no measurable cost.
 FASTEST_PER_S = 1e9
 # In a run with fewer batches the level cannot be separated from their noise. Choice.
 LEAST_BATCHES = 5
@@ -42,9 +42,9 @@ class Calibrated(NamedTuple):
 def calibrate(fit_components: FitComponents, engine: MicrobatchSpec, batches: Sequence[RecordedBatch]) -> Calibrated:
     """Find the noise with which the simulated percentiles contain as many real batches as they should.
 
-    The first step finds the noise of batches around the level of their run, as in most runs, because a disturbed run
-    says little about others. The second step finds the noise of these levels, which comes from other load on the
-    machine and from errors of the costs.
+    The first step finds the noise of batches around the level of their run. It takes the median over the runs, because
+    a disturbed run says little about others. The second step finds the noise of these levels, which comes from other
+    load on the machine and from errors of the costs.
     """
     components, measured, runs = fit_components(batches), np.log(seconds_of(batches)), _runs(batches)
     steady = np.log(replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0])
@@ -115,7 +115,7 @@ def _what_noise_adds(
 
 
 def percentiles(simulated: Array) -> Array:
-    """The 10th, 50th and 90th percentile. Four of five further draws lie between the outer ones, even with few."""
+    """The 10th, 50th and 90th percentile. Four of five further draws lie between the outer two, even with few draws."""
     return np.percentile(simulated, (10, 50, 90), axis=0, method="weibull")
 
 
@@ -124,7 +124,7 @@ def seconds_of(batches: Sequence[RecordedBatch]) -> Array:
 
 
 def round_digits(value: float) -> float:
-    """Four digits: more would pretend a precision that the measurements do not have."""
+    """Four digits: more would suggest a precision that the measurements do not have."""
     return float(f"{value:.4g}")
 
 

@@ -14,7 +14,7 @@ from homeostat.sim.microbatch.stages import Routing, busy_executors, stage_rows,
 from homeostat.sim.microbatch.task_scheduling import makespan_s
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise
 
-# A prime, so that the seeds of runs do not meet.
+# A prime, so that the seeds of different runs do not coincide.
 SEEDS_APART = 1_000_003
 # A stage of a batch: its name, the seconds of its tasks without noise, and its executors.
 _Stage = tuple[str, Array, int]
@@ -27,7 +27,7 @@ def replay(
     batches: Sequence[RecordedBatch],
     seeds: Sequence[int],
 ) -> Array:
-    """Batch durations: a row per seed, a column per batch. Each recorded run gets a noise of its own."""
+    """Batch durations: a row per seed, a column per batch. Each recorded run has its own noise."""
     driver_s, tasks_s = replay_parts(components, engine, noise, batches, seeds)
     return driver_s + tasks_s
 

@@ -35,15 +35,15 @@ WARMING = 4
 STRAGGLES = 2.0
 # With a larger share of stragglers, they are the rule and part of the noise. Choice.
 MOST_STRAGGLERS = 0.1
-# Limits what one odd first batch can do to the fit. Choice.
+# The largest warm-up factor, so that one odd first batch cannot distort the fit. Choice.
 MOST_WARM_UP = 100.0
 # A longer pause between two runs is not a restart. Choice.
 LONGEST_RESTART_S = 600.0
 # The exponents that are tried.
 ZIPF_EXPONENTS = tuple(step / 10 for step in range(21))
-# With more keys, a hash does not become more even.
+# More keys than this do not make a hash more even.
 MOST_KEYS = 1_000_000
-# The latest batches are the warmest. More of them add time, but no information. Choice.
+# Only the latest batches are used, which are the warmest. More of them would take time, but add no information. Choice.
 MOST_BATCHES = 300
 
 
@@ -51,7 +51,7 @@ MOST_BATCHES = 300
 class Agreement:
     """How well recorded batches are simulated, each with the rows, tasks and executors it really had.
 
-    `median_error` is that of the simulated median of their durations, relative; `coverage` the share of batches between
+    `median_error` is the median relative error of their simulated durations; `coverage` the share of batches between
     the simulated 10th and 90th percentiles.
     """
 
@@ -87,7 +87,7 @@ class Fitted:
 
 
 def fit(run: RecordedRun) -> Fitted:
-    """Raises ConfigError if the run has too few usable batches."""
+    """Fit a scenario to a run. Raises ConfigError if the run has too few usable batches."""
     settled_batches, fresh = _settled_batches(run)
     recorded = [c for c in run.components if 2 * sum(c.name in b.tasks for b in settled_batches) > len(settled_batches)]
     costs = {c.name: _cost(c.name, settled_batches) for c in recorded}
@@ -118,7 +118,7 @@ def fit(run: RecordedRun) -> Fitted:
 
 
 def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
-    """How well a micro-batch scenario simulates the batches of a run, which may be another than it was fitted to."""
+    """How well a micro-batch scenario simulates the batches of a run, which need not be the run it was fitted to."""
     if not isinstance(scenario.engine, MicrobatchSpec):
         raise ConfigError("the scenario is not for the micro-batch engine", where=scenario.name)
     batches, _ = _settled_batches(run)

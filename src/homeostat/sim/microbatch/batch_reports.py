@@ -1,4 +1,4 @@
-"""A finished batch: what Spark's sensors would show of it, and whether it kept up."""
+"""A finished batch: the observation that Spark's sensors would give, and whether the batch kept up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from homeostat.sim.microbatch.batches import Batch
 from homeostat.sim.microbatch.executors import Executor
 from homeostat.sim.truth import REACHED_SHARE
 
-# A batch is late from this many trigger intervals on. The margin forgives a driver that starts a little late.
+# A batch is late from this many trigger intervals on. The margin allows for a driver that starts a little late.
 LATE_FROM = 1.05
 # The rows of this many batches may wait: those that arrived during the last one, and as many again. Both are choices.
 MOST_PENDING_BATCHES = 2
@@ -61,7 +61,7 @@ class Finished:
 def observation(
     finished: Finished, alive: Sequence[Executor], dead: Sequence[Executor], slots: int, run: str
 ) -> Observation:
-    """What sensors see of the batch. A micro-batch has no inner queues and no back-pressure."""
+    """The batch as sensors would report it. A micro-batch has no inner queues and no back-pressure."""
     batch = finished.batch
     workers = [*alive, *dead]
     index = {executor.number: i for i, executor in enumerate(workers)}

@@ -1,4 +1,4 @@
-"""A running batch: its stages one after the other, planned anew whenever executors come, go or crash."""
+"""A running batch: its stages one after the other, replanned whenever executors are added, removed or lost."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Batch:
         return self.driver_s + sum(self.delays_s.values())
 
     def surplus_rows(self, inputs: Sequence[str]) -> int:
-        """The rows that finished stages sent beyond what their components usually do."""
+        """The rows that finished stages sent beyond the usual output of their components."""
         stages = [stage for stage in self.stages if stage.spec.name in inputs and stage.burden is not None]
         return round(sum(float((stage.rows_out - stage.spec.rows_out(stage.work.rows)).sum()) for stage in stages))
 

@@ -1,5 +1,5 @@
-"""List scheduling of tasks that faults burden: part of their time does not depend on the executor, and the driver may
-start them slowly."""
+"""List scheduling of tasks that are burdened by faults: part of their time does not depend on the executor, and the
+driver may start them slowly."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def burdened_schedule(
     homes: IntArray | None = None,
     wait_until_s: float = 0.0,
 ) -> tuple[Placement, Array]:
-    """Place tasks as `scheduling.schedule` does. Returns where they run, and how long each waited for the driver.
+    """Place tasks as `task_scheduling.schedule` does. Returns where they run, and how long each waited for the driver.
 
-    The driver hands out one task at a time and needs `dispatch_s` for each. A slot that is free waits for it.
-    `fixed_s` takes as long on every executor.
+    The driver starts one task at a time and needs `dispatch_s` for each. A free slot waits for the driver. `fixed_s` is
+    the same on every executor.
     """
     count = len(work_s)
     executors = np.full(count, NOWHERE, dtype=np.int64)

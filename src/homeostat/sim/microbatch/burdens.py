@@ -1,4 +1,4 @@
-"""The time that faults add to each task of a stage, by its use."""
+"""The time that faults add to each task of a stage, by kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from homeostat.sim.scenario.spec import ComponentSpec
 MAX_FAILURES = 4
 FAILURE_REASON = "java.io.IOException: Connection reset by peer"
 POISON_REASON = "org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'x' cannot be cast"
-# A row that a join makes costs this part of the time of a row that it reads. A choice.
+# A row that a join creates costs this share of the time of a row that it reads. A choice.
 MATCH_COST = 0.5
 # Serialising a result takes the task this share of the time in which the driver reads it. A choice.
 SERIALISING_PART = 0.2
@@ -78,7 +78,8 @@ def stage_burden(
     executors: int,
     rng: np.random.Generator | None = None,
 ) -> Burden | None:
-    """The burden of the tasks of this stage; None if there is none. Without `rng`, failures take their mean time."""
+    """The burden of the tasks of this stage; None if there is none. Without `rng`, every task has the mean number of
+    failed attempts."""
     burden = now.burden(spec.name)
     if burden == NO_BURDEN and now.dispatch_s == 0 and now.collect_row_s == 0:
         return None

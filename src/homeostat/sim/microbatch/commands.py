@@ -12,7 +12,7 @@ from homeostat.core.events import Apply, Receipt
 
 
 class StepEngine(Protocol):
-    """What carries out the steps. None of these methods may call `carry_on`."""
+    """The engine that carries out the steps. None of its methods may call `carry_on`."""
 
     @property
     def now_s(self) -> float: ...
@@ -30,7 +30,7 @@ class StepEngine(Protocol):
     def took_effect(self, step: Step) -> bool: ...
 
     def call_off(self, step: Step) -> str:
-        """Undo a step whose time is up, as far as possible. Returns how far it got."""
+        """Undo a step whose time is up, as far as possible. Returns how far the step got."""
         ...
 
 
@@ -76,7 +76,7 @@ class MicrobatchCommands:
         self.carry_on()
 
     def carry_on(self) -> None:
-        """Go as far as the effects so far allow."""
+        """Carry out the next steps, until one has not taken effect yet."""
         while (progress := self._current()) is not None:
             if progress.is_done:
                 self._answer(progress.command, Answer(True))

@@ -9,15 +9,15 @@ from math import inf
 from homeostat.sim.scenario.fault_targets import concerns
 from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec
 
-# Windows leave the state when the watermark passes. A healthy state holds this much time of them. A choice.
+# Windows leave the state when the watermark passes them. A healthy state holds the windows of this time. A choice.
 RETENTION_S = 600.0
 # A state that is twice as large makes each row more expensive by this share: more levels to read, more to compact. A
 # choice.
 STATE_COST = 0.25
-# The driver needs this part of the time of opening a file to list it. A choice.
+# To list a file, the driver needs this share of the time that opening the file takes. A choice.
 LISTING_PART = 0.25
-# Time and memory of garbage collection: at half a heap in use it adds this share to the work, and grows with
-# used / free, as the cost of tracing the live objects once per refill does.
+# Garbage collection adds this share to the work if half of the heap is in use. The share grows with used ÷ free memory,
+# like the cost of tracing the live objects each time the heap is full. The heap is never fuller than the second value.
 GC_SHARE = 0.1
 FULLEST_HEAP = 0.99
 # A growing fault is rounded to this many digits, so that moments close to each other share computed results.
@@ -28,7 +28,7 @@ DIGITS = 4
 class TaskBurden:
     """The burden of the tasks of one component. With the defaults there is none.
 
-    `store_row_s` is for each row of the state or, if the store writes only changes, for each row that changed.
+    `store_row_s` is the time for each row of the state or, if the store writes only changes, for each changed row.
     """
 
     row_factor: float = 1.0
@@ -64,7 +64,7 @@ class TaskBurden:
 @dataclass(frozen=True, slots=True)
 class Disturbance:
     """The burden of a batch. `tasks` has the burden of the tasks by component, `contention` the share of the CPU that
-    others take, by host."""
+    other processes take, by host."""
 
     source_s: float = 0.0
     planning_s: float = 0.0
@@ -114,7 +114,7 @@ def gc_share(heap_use: float) -> float:
 
 
 def strength(fault: FaultSpec, t_s: float) -> float:
-    """How many times its first strength a fault has."""
+    """How strong a fault is, relative to its strength at the start."""
     return float(f"{1.0 + fault.growth * (t_s - fault.at_s) / 3600.0:.{DIGITS}g}")
 
 
@@ -220,7 +220,7 @@ _TASKS: dict[str, TaskMechanism] = {
 }
 BATCH_KINDS, TASK_KINDS = frozenset(_BATCH), frozenset(_TASKS)
 DISTURBING_KINDS = BATCH_KINDS | TASK_KINDS
-# A fault that ends by itself and says nothing about how many executors the load needs.
+# Faults that end by themselves and do not change how many executors the load needs.
 PASSING_KINDS = frozenset({"stuck-task"})
 
 

@@ -28,8 +28,8 @@ from homeostat.sim.scenario.spec import FaultSpec, MicrobatchSpec, Scenario
 from homeostat.sim.truth import TruthSample
 from homeostat.sim.workload import Workload
 
-# A query without a trigger interval needs enough executors to process batches of this length in time. Chosen by hand,
-# equal to the default trigger interval.
+# A query without a trigger interval needs enough executors to process the rows of this time within the same time.
+# Chosen by hand, equal to the default trigger interval.
 NO_TRIGGER_INTERVAL_S = 10.0
 # How often the loop looks for events, as in a real application.
 LOOKS_EVERY_S = 1.0
@@ -90,7 +90,7 @@ class Microbatch:
         return events
 
     def next_event_s(self, until_s: float) -> float:
-        """When the loop next sees an event: it looks once a second. At most `until_s`."""
+        """When the loop next sees an event, at the latest `until_s`. The loop looks once a second."""
         self._agenda.run(until_s, enough=lambda: bool(self._events))
         return min(until_s, ceil(self.now_s / LOOKS_EVERY_S) * LOOKS_EVERY_S)
 
@@ -104,9 +104,10 @@ class Microbatch:
         return self._executors.faulty(self.now_s)
 
     def needed_parallelism(self, load_per_s: float, at_s: float | None = None) -> dict[Knob, int]:
-        """The fewest executors whose batches of this load end within the trigger interval, or nearly as short as any.
+        """The fewest executors with which batches of this load end within the trigger interval.
 
-        The batches have the burden of the moment `at_s`, by default now.
+        If no number is enough: the fewest with which batches are nearly as short as possible. The batches have the
+        burden of the moment `at_s`, by default now.
         """
         components = self._scenario.components
         routings = tuple(self._query.routing(component) for component in components)
@@ -176,7 +177,7 @@ class Microbatch:
         return EngineChanged(shape, self._steps.configuration(), capabilities, self.now_s, reason)
 
     def _report(self, batch: Batch) -> None:
-        """Report the batch as sensors show it, and note what really happened."""
+        """Report the batch as sensors would, and record what really happened."""
         now_s, executors = self.now_s, self._executors
         latest = self._offsets.latest(now_s)
         finished_batch = Finished(

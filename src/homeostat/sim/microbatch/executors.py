@@ -88,7 +88,7 @@ class Executors:
         return [executor for executor in self._dead if executor.id in awaited_ids]
 
     def retired_ids(self) -> frozenset[str]:
-        """The retired ids that have ended, or never existed."""
+        """The ids of retired executors that have ended, or never existed."""
         return frozenset(self.asked_to_go - {executor.id for executor in self.members})
 
     def has_settled(self, now_s: float) -> bool:
@@ -107,7 +107,7 @@ class Executors:
         self._drain_unwanted(now_s)
 
     def remove_drained(self, now_s: float) -> None:
-        """Call this between batches, when nothing runs on a draining executor."""
+        """Remove the draining executors. Call this between batches, when no task runs on them."""
         self.members = [executor for executor in self.members if not executor.draining]
         self.settle(now_s)
 

@@ -1,5 +1,5 @@
-"""How long a batch takes without noise, with its burden, and how many executors it needs. The judges of a simulation
-use it. It shares the mechanisms of the engine, and nothing with the models of the loop."""
+"""How long a batch takes without noise but with its burden, and how many executors the load needs. Simulated runs are
+judged by these numbers. The module uses the mechanisms of the engine, and none of the models of the loop."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from homeostat.sim.microbatch.stages import Routing, busy_executors, needed_exec
 from homeostat.sim.microbatch.task_scheduling import Slot, makespan_s
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec
 
-# Where the load cannot be processed in time, executors that bring a batch within this share of the shortest possible
-# time are enough: more cost money and win nothing that anyone could measure.
+# If the load cannot be processed in time, a number of executors is enough if a batch takes at most this many times the
+# shortest possible time: more executors cost money and gain nothing that anyone could measure.
 NEARLY_BEST = 1.02
 # The shortest time is searched in steps of this factor.
 SEARCH_FACTOR = 1.3
@@ -28,7 +28,7 @@ _ROUNDING_S = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """The parts of an application that decide how long its batches take. `routings` are in the order of components."""
+    """The parts of an application that its batch durations depend on. `routings` are in the order of components."""
 
     components: tuple[ComponentSpec, ...]
     engine: MicrobatchSpec

@@ -1,8 +1,8 @@
-"""Writes the logs of offsets and commits beside the batches, if progress is tracked asynchronously."""
+"""Writes the logs of offsets and commits while batches run, if progress is tracked asynchronously."""
 
 from __future__ import annotations
 
-# Spark's writer has one thread. A batch waits for it while this many writes are in its queue.
+# Spark's writer has one thread. A batch waits while this many writes are in the writer's queue.
 QUEUE = 2
 
 
@@ -21,5 +21,5 @@ class LogWriter:
         return wait_s
 
     def finish(self) -> None:
-        """Wait for the present writes, as a query does that stops."""
+        """Wait for the present writes, as a query does when it stops."""
         self._ends_s = []

@@ -35,14 +35,14 @@ from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec
 
 # Even an idle driver takes some time, so that time moves on between two batches.
 SHORTEST_DRIVER_S = 0.001
-# Without a trigger interval Spark looks for new rows every 10 ms (spark.sql.streaming.pollingDelay). An idle query
-# looks once a second here: nothing is lost by it, and a quiet hour takes 3,600 batches and not 360,000.
+# Without a trigger interval Spark looks for new rows every 10 ms (spark.sql.streaming.pollingDelay). Here an idle query
+# looks once a second: nothing is lost, and a quiet hour takes 3,600 batches instead of 360,000.
 POLL_S, IDLE_POLL_S = 0.01, 1.0
 
 
 class Query:
     """`values` holds all knobs but the executors. `on_batch_end` is called when a batch has committed its rows,
-    `on_progress` whenever a command under way may go on."""
+    `on_progress` whenever a running command may continue."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Query:
         self._later(batch.planned_s, self._finish_batch if batch.idle else self._start_stage)
 
     def _later(self, seconds: float, do: Callable[[Batch], None]) -> None:
-        """Go on with this batch, unless a restart or a new plan comes first."""
+        """Continue with this batch after this time, unless a restart or a new plan comes first."""
         batch = self._batch
         if batch is not None:
             self._agenda.at(self._agenda.now_s + seconds, PROGRESS, lambda: do(batch), may_lapse=True)

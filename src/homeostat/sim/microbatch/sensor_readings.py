@@ -1,6 +1,6 @@
 """The measurements of a batch other than its times: costs of tasks, state, memory, driver, hosts, failures and losses.
 
-The numbers vary by a random stream of their own, so that a run is the same whether or not somebody looks at them.
+The numbers vary by a separate random stream, so that measuring them does not change the run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from homeostat.sim.scenario.spec import MicrobatchSpec
 EPOCH_S = 1_750_000_000.0
 # The latest row of a batch is this old when it arrives, and the watermark waits for rows that are this late. Choices.
 EVENT_DELAY_S, WATERMARK_DELAY_S = 0.5, 10.0
-# A heap, and how much of it is in use without a fault, for an executor and for the driver.
+# The heaps of an executor and of the driver, and the share of each that is in use without a fault.
 HEAP_BYTES, DRIVER_HEAP_BYTES = 2.0 * 2**30, 1.0 * 2**30
 HEAP_USE, DRIVER_HEAP_USE = 0.45, 0.3
 # The share of its time that a healthy driver spends on garbage collection, and the share of a host that other processes
@@ -67,7 +67,7 @@ class Measures:
         failures: Sequence[TaskFailure] = (),
         losses: Sequence[WorkerLoss] = (),
     ) -> Observation:
-        """`executors` are those of the observation's workers, in the same order."""
+        """Add the measurements to an observation. `executors` are its workers, in the same order."""
         noise = np.exp(SIGMA * self._rng.standard_normal(4 + len(executors))).tolist()
         tasks = self._tasks(sample, batch, now, executors)
         heap_use = np.minimum(0.99, HEAP_USE * np.array(noise[4:]) + _heap_use(batch))
@@ -139,7 +139,7 @@ class Measures:
 
 
 def _heap_use(batch: Batch) -> float:
-    """The share of a heap that the rows of the largest tasks take, if a fault makes it small."""
+    """The share of a heap that the rows of the largest tasks take, if a fault makes the heap small."""
     return max((float(s.burden.heap_use.max()) for s in batch.stages if s.burden is not None), default=0.0)
 
 

@@ -12,7 +12,7 @@ from homeostat.sim.scenario.spec import MicrobatchSpec, Noise
 
 # The driver's phases vary less than the tasks: by this share of the tasks' noise. Chosen by hand.
 DRIVER_SHARE = 0.3
-# Calibration replays the same batches with the same seeds many times, so that drawn numbers are worth caching.
+# Calibration replays the same batches with the same seeds many times, so drawn numbers are worth caching.
 CACHED_DRAWS = 50_000
 
 

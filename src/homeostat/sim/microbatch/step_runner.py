@@ -68,7 +68,7 @@ class StepRunner:
         return EXECUTORS_KNOB not in step.values or self._executors.has_settled(self.now_s)
 
     def call_off(self, step: Step) -> str:
-        """Undo a step whose time is up, as far as possible. Returns how far it got."""
+        """Undo a step whose time is up, as far as possible. Returns how far the step got."""
         (target_before, self._query.values), now_s = self._before, self.now_s
         if isinstance(step, Replace):
             self._executors.call_off(target_before, step.workers, now_s)

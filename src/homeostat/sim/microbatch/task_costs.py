@@ -1,4 +1,4 @@
-"""What the tasks of a simulated stage spent their time on, as Spark's sensors would show it.
+"""How the tasks of a simulated stage spent their time, as Spark's sensors would report it.
 
 The numbers of a healthy task are of the size that Spark 4 shows for word counts on a local cluster.
 """
@@ -18,7 +18,7 @@ from homeostat.sim.microbatch.task_scheduling import NOWHERE
 ROW_BYTES, MEMORY_ROW_BYTES = 100.0, 250.0
 # Parts of the running time of a healthy task.
 CPU_PART, GC_PART, FETCH_PART, WRITE_PART = 0.93, 0.015, 0.004, 0.01
-# Seconds beside the running time of a healthy task.
+# Seconds in addition to the running time of a healthy task.
 DESERIALISE_S, SERIALISE_S, DELAY_S = 0.002, 0.0005, 0.003
 # The levels of locality.
 SAME_PROCESS, NO_PREFERENCE, ANYWHERE = 0.0, 2.0, 4.0
@@ -30,7 +30,7 @@ DRAWS = 7
 
 
 def task_costs(stage: Stage, cpu_left: Mapping[int, float], rng: np.random.Generator) -> TaskCosts:
-    """`cpu_left` is the share of the CPU that others leave, by executor; one that is not listed has it all."""
+    """`cpu_left` is the share of the CPU that other processes leave, by executor; 1 if an executor is not listed."""
     rows, burden = stage.work.rows, stage.burden
     tasks = len(rows)
     noise = np.exp(SIGMA * rng.standard_normal((DRAWS, tasks)))
@@ -81,7 +81,7 @@ def _cpu_left(stage: Stage, cpu_left: Mapping[int, float]) -> Array | float:
 
 
 def _locality(stage: Stage) -> Array:
-    """A task with state is at home in its executor, anywhere else it must fetch the state."""
+    """A task is local on the executor that holds its state. Anywhere else it must fetch the state."""
     if stage.homes is None:
         return np.full(len(stage.work.rows), NO_PREFERENCE)
     homes = stage.homes

@@ -46,9 +46,9 @@ def schedule(
 ) -> Placement:
     """Give each slot the next task in order as soon as it is free.
 
-    `homes` has the executor that holds each task's state, or NOWHERE. Until `wait_until_s` a task runs only at its
-    home, if the home has slots at all: an executor without state stays idle. After that a slot first takes the tasks
-    that are at home on it, then any other.
+    `homes` has the executor that holds each task's state, or NOWHERE. Until `wait_until_s` a task runs only on its
+    home, if the home has slots, even if other executors are idle. After that a slot first takes the tasks whose home is
+    its executor, then any other.
     """
     executor = np.full(len(work_s), NOWHERE, dtype=np.int64)
     start = np.full(len(work_s), inf)

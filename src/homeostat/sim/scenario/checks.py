@@ -1,4 +1,4 @@
-"""Contradictions between the values of a scenario, checked after each value was accepted by itself."""
+"""Contradictions between the values of a scenario, checked after each single value was accepted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHORTEST_TRIGGER_S = 0.001
 
 
 def contradictions(table: ScenarioTable, scenario: Scenario) -> Iterator[Problem]:
-    """`table` has what the user wrote, `scenario` the same with every default filled in."""
+    """Yield the contradictions. `table` has the values that the user wrote, `scenario` also has every default."""
     yield from _engine(table, scenario)
     yield from _components(table, scenario)
     yield from _workload(scenario)

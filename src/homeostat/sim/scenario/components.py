@@ -16,7 +16,7 @@ def topology(
     scaled_by: Callable[[ComponentSpec], Knob],
     partitions: Callable[[ComponentSpec], Knob | None] = lambda _: None,
 ) -> Topology:
-    """Raises ConfigError for components that cannot be simulated."""
+    """The topology of the components. Raises ConfigError if they cannot be simulated."""
     for spec in components:
         _check(spec)
     if not any(spec.kind == "source" for spec in components):
@@ -39,7 +39,7 @@ def topology(
 
 
 def joins_inputs(spec: ComponentSpec) -> bool:
-    """Whether it brings the rows of a key of several inputs together."""
+    """Whether a component brings the rows of a key together from several inputs."""
     return spec.keyed and len(spec.inputs) > 1
 
 

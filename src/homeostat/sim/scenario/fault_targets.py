@@ -1,4 +1,4 @@
-"""The components that a fault of tasks hits if it names none."""
+"""The components that a fault of tasks hits if it does not name one."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class ComponentSpec:
-    """A stage. `rate_per_s` is what one healthy instance can process (a source: can emit) per second of useful time.
+    """A stage. One healthy instance processes (a source: emits) `rate_per_s` rows per second of useful time.
 
     `parallelism` is the number of instances at the start: long-running ones in a dataflow, partitions (tasks) in a
     micro-batch. A keyed component hashes `keys` keys with the Zipf exponent `zipf` to its instances. After every
@@ -126,19 +126,19 @@ FaultKind = Literal[
 class FaultSpec:
     """Something that goes wrong from `at_s` until `until_s`; by default forever, unless the loop heals it.
 
-    `factor`: how many times slower (slow-*), more expensive (costly-keys) or more rows (skewed-join). `share`: the part
-    of the load on the hottest key (hot-key), of the measurements that is lost or garbled (metric-gap, garbage-metrics),
-    of the CPU that others take (contention), of the driver's heap in use (driver-memory), of the attempts that fail
-    (task-failures), or of the rows that are late (late-rows). `stride`: all keys are multiples of it (hash-imbalance).
-    `instance`: which executor (slow-instance, crash) or partition (costly-keys, skewed-join, poison-row, stuck-task). A
-    slow instance stays slow as long as its process lives; its replacement is healthy. A slow host slows every process
-    on it.
+    `factor`: how many times slower (slow-instance, slow-host), more expensive (costly-keys) or more rows (skewed-join).
+    `share`: the part of the load on the hottest key (hot-key), of the measurements that is lost or garbled (metric-gap,
+    garbage-metrics), of the CPU that other processes take (contention), of the driver's heap in use (driver-memory), of
+    the attempts that fail (task-failures), or of the rows that are late (late-rows). `stride`: all keys are multiples
+    of this number (hash-imbalance). `instance`: which instance or executor (slow-instance, crash) or partition
+    (costly-keys, skewed-join, poison-row, stuck-task). A slow instance stays slow as long as its process lives; its
+    replacement is healthy. A slow host slows every process on it.
 
     `seconds`: the time that is added to each batch, and `row_s` for each row. `task_s`: the time that is added to each
-    task, or to each partition of the state. `growth`: the share by which the fault grows per hour. `rows`: what fits
-    into the memory of an executor (memory) or of a task (spill), or into a file (small-files), which takes `file_s` to
-    open. `job`: the sink runs a job of its own. `attempts`: how many attempts fail (poison-row). `every_s`: the time
-    between two deaths, and `reason` what the cluster says about them (dying-executors).
+    task, or to each partition of the state. `growth`: the share by which the fault grows per hour. `rows`: how many
+    rows fit into the memory of an executor (memory) or of a task (spill), or into a file (small-files), which takes
+    `file_s` to open. `job`: whether the sink runs a separate job. `attempts`: how many attempts fail (poison-row).
+    `every_s`: the time between two deaths, and `reason` the reason that the cluster reports (dying-executors).
     """
 
     kind: FaultKind
@@ -179,13 +179,13 @@ class DataflowSpec:
 class MicrobatchSpec:
     """Tasks on shared slots, batch by batch.
 
-    The tasks of a whole run take longer or shorter by one log-normal factor, for the other work of the machines. Its
-    logarithm has the standard deviation `run_sigma`. The driver starts one task at a time and needs `dispatch_s` for
-    each.
+    The times of all tasks of a run are multiplied by one log-normal factor, which stands for other work on the
+    machines. Its logarithm has the standard deviation `run_sigma`. The driver starts one task at a time and needs
+    `dispatch_s` for each.
 
-    With changelog checkpointing, the share `changelog_commit` of what a slow store takes for each commit remains. None:
-    it cannot be switched on. `async_progress`: progress can be tracked asynchronously. `live_limits`: rows per trigger
-    and the trigger interval change without a restart.
+    With changelog checkpointing, a slow state store needs only the share `changelog_commit` of its fixed time for each
+    commit. If this is None, changelog checkpointing cannot be switched on. `async_progress`: progress can be tracked
+    asynchronously. `live_limits`: rows per trigger and the trigger interval change without a restart.
     """
 
     trigger_s: float = 10.0
@@ -215,7 +215,7 @@ class MicrobatchSpec:
 class Scenario:
     """A whole experiment: application, load, faults, objective, and the settings of the policy under test.
 
-    `notes` say what was repaired when the scenario was read, such as gaps in a trace.
+    `notes` describe what was repaired or assumed when the scenario was read, such as gaps in a trace.
     """
 
     name: str

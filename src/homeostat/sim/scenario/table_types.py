@@ -15,7 +15,7 @@ MOST_INSTANCES = 1_000_000
 MOST_KEYS = 10_000_000
 MOST_TIMES = 1_000_000
 
-# No real application is beyond these limits, and the simulator's arithmetic would lose precision there.
+# No real application exceeds these limits, and beyond them the simulator's arithmetic would lose precision.
 SHORTEST_S, LONGEST_S = 1e-6, 1e12
 SLOWEST_PER_S = 1e-9
 Duration = Annotated[toml_reading.Duration, Field(le=LONGEST_S)]

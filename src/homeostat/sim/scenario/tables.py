@@ -109,7 +109,7 @@ class SpikeTable(Table):
 
 
 class LoadTable(Table):
-    """What every kind of load may add."""
+    """The keys that every kind of load may have."""
 
     spikes: list[SpikeTable] = optional()
     noise: NoiseTable = optional()
