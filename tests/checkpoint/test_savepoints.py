@@ -50,7 +50,7 @@ def test_without_its_manifest_there_is_no_savepoint(root: Path) -> None:
 
 
 def test_bad_names_and_an_empty_checkpoint_are_refused(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is not a valid name of a savepoint"):
+    with pytest.raises(ConfigError, match="is not a valid savepoint name"):
         savepoints.make(checkpoint(root), "../elsewhere")
     with pytest.raises(SavepointError, match="no batch has been committed yet"):
         savepoints.make(checkpoint(tmp_path / "fresh"))

@@ -64,12 +64,13 @@ def test_it_tells_what_can_be_done_for_an_application(homeostat: Homeostat, tmp_
     place = tmp_path / ".homeostat" / "clicks"
     place.mkdir(parents=True)
     (place / "driver.json").write_text("{}")
-    table = [{"what": "executors up and down", "can": False, "reason": "local[2] runs everything in one process"}]
+    reason = "local[2] runs everything in one process"
+    table = [{"what": "change the number of executors", "can": False, "reason": reason}]
     (place / "capabilities.json").write_text(json.dumps(table))
     for arguments in ((), ("--directory", "clicks"), ("--directory", str(place))):
         result = homeostat("doctor", *arguments)
         assert result.code == 0
-        assert "executors up and down  no  local[2] runs everything" in result.out
+        assert "change the number of executors  no  local[2] runs everything" in result.out
         assert homeostat("doctor", *arguments, "--json").json["capabilities"] == table
     refused = homeostat("doctor", "--directory", "clocks")
     assert refused.code == 2

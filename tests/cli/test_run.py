@@ -97,7 +97,10 @@ def nothing_started(directory: Path) -> bool:
             ("--master", "k8s://https://127.0.0.1:1"),
             ("--master k8s://https://127.0.0.1:1", "no Kubernetes"),
         ),
-        (("--master", "spark://127.0.0.1:1"), ("--master spark://127.0.0.1:1", "no master answers there")),
+        (
+            ("--master", "spark://127.0.0.1:1"),
+            ("--master spark://127.0.0.1:1", "no Spark master answers at this address"),
+        ),
     ],
 )
 @pytest.mark.usefixtures("checked_here")

@@ -22,7 +22,7 @@ from support.batch_plans import batches
 
 Homeostat = Callable[..., Any]
 CAPABILITIES = [
-    {"what": "executors up and down", "can": True, "reason": "standalone", "seen": True},
+    {"what": "change the number of executors", "can": True, "reason": "standalone", "seen": True},
     {"what": "replace a slow executor", "can": True, "reason": "standalone", "seen": False},
     {"what": "words: state partitions", "can": False, "reason": "it has no state, or has done no batch yet"},
 ]
@@ -91,8 +91,8 @@ def test_one_that_keeps_up_is_healthy_and_reported_in_full(homeostat: Homeostat,
         "under-provisioned",
         "scale-up: executors.app = 4 (a-1); a-1 took effect (c-1); a-1 helped (u-1)",
         "off by scan 22%",
-        "replace a slow executor  not tried  standalone",
-        "words: state partitions  no         it has no state",
+        "replace a slow executor         not tried  standalone",
+        "words: state partitions         no         it has no state",
     ):
         assert words in result.out
     assert "slow-instance" not in result.out

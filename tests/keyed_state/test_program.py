@@ -82,7 +82,7 @@ def test_mistakes_are_reported_as_they_are_made() -> None:
         wrongly(lambda state: state.hashes.update({-(2**63) - 1: 1}))
     with pytest.raises(HomeostatError, match="Careless sets a timer, but has no on_timer"):
         wrongly(lambda state: state.wake("1 s"))
-    with pytest.raises(HomeostatError, match="Careless needs the time, but declares none"):
+    with pytest.raises(HomeostatError, match="Careless uses the time, but does not declare `time`"):
         wrongly(lambda state: [state.now_ms])
     with pytest.raises(
         HomeostatError, match=r"Careless yields \(1, 2\), which does not match `emits` \(yield a tuple of n\)"
@@ -90,7 +90,7 @@ def test_mistakes_are_reported_as_they_are_made() -> None:
         wrongly(lambda state: [(1, 2)])
     with pytest.raises(HomeostatError, match=r"Careless.m is not declared \(add `m = hs.Value"):
         wrongly(lambda state: setattr(state, "m", 1))
-    with pytest.raises(HomeostatError, match="Careless has state only in its handlers"):
+    with pytest.raises(HomeostatError, match="the state of Careless is available only in its handlers"):
         Careless().n += 1
     with pytest.raises(ConfigError, match="name the column of the event time"):
         Rehearsal(Timed(), key="user")

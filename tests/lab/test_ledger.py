@@ -65,8 +65,8 @@ def test_every_row_that_differs_is_named(tmp_path: Path) -> None:
     write_batch(tmp_path, 2, row=[97, 120], word=["stranger", "word-0"])
     assert ledger.check_rows(tmp_path, PROFILE, 99) == [
         "row 98: lost",
-        "row 49: came 2 times",
-        "row 97: has another word",
+        "row 49: received 2 times",
+        "row 97: received with another word",
         "row 120: not in the profile",
     ]
 

@@ -103,7 +103,7 @@ def test_a_row_that_the_sink_gets_in_a_later_batch_is_not_taken_for_right(query:
     query.write(2, [7 + MARKED_KEYS])  # the sum of the key has row 7 as well
     row_differences = differences(query, {0: 100, 1: 200, 2: 6_000}, 200)
     assert (row_differences.lost, row_differences.misplaced) == (0, 1)
-    assert "row 7: came in batch 2, which does not have it" in row_differences.differing_rows
+    assert "row 7: received in batch 2, to which it does not belong" in row_differences.differing_rows
 
 
 def test_a_row_that_the_state_forgot_is_lost(query: Query) -> None:

@@ -52,7 +52,7 @@ def test_a_restart_that_makes_rows_late_for_longer_than_they_may_be_is_not_worth
     assert chosen_values(long_run) == {EXECUTORS_KNOB: 3, STATE: 48, TRIGGER: 16.0}
     assert chosen_values(short_run) == {EXECUTORS_KNOB: 4, STATE: 48, TRIGGER: 10.0}
     lost = [each.lost for each in short_run.candidates if each.configuration == long_run.chosen.configuration]
-    assert lost[0].startswith("would meet the objective, but its restart makes rows late for")
+    assert lost[0].startswith("would meet the objective, but the restart would delay rows for")
 
 
 def test_where_nothing_holds_the_closest_is_reported_with_what_is_wrong() -> None:

@@ -21,12 +21,13 @@ from homeostat.runtime.launch import YARN_SETTINGS, Launch, read_json, require_m
         ("locally", "not a valid local Spark master"),
         (
             "spark://",
-            "--master spark://: no master answers there (start it, or omit --master to run on a local cluster)",
+            "--master spark://: no Spark master answers at this address "
+            "(start it, or omit --master to run on a local cluster)",
         ),
-        ("spark://localhost", "no master answers there"),
-        ("spark://127.0.0.1:99999", "no master answers there"),
-        ("spark://127.0.0.1:1", "no master answers there"),
-        ("spark://no-such-host.invalid:7077", "no master answers there"),
+        ("spark://localhost", "no Spark master answers at this address"),
+        ("spark://127.0.0.1:99999", "no Spark master answers at this address"),
+        ("spark://127.0.0.1:1", "no Spark master answers at this address"),
+        ("spark://no-such-host.invalid:7077", "no Spark master answers at this address"),
         ("yarn", "--master yarn: the YARN configuration is missing (set HADOOP_CONF_DIR or YARN_CONF_DIR)"),
         ("yarnfoo", "not a valid Spark master"),
         ("k8s://", "--master k8s://: no Kubernetes API server answers at this address (write k8s://https://host:6443)"),

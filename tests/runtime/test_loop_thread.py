@@ -59,7 +59,7 @@ def test_a_manager_that_fails_is_reported_and_counted_and_harms_nobody_else() ->
     loop.stop()
     loop.thread.join(LIMIT_S)
     assert loop.failures == failing.rounds >= 3
-    assert messages[0] == "ValueError: this cannot be (fail, failure 1); the queries keep running"
+    assert messages[0] == "ValueError: this cannot be (in fail; failure number 1); the queries keep running"
 
 
 def test_managers_that_cannot_be_made_yet_are_made_later() -> None:

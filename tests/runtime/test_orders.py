@@ -119,7 +119,7 @@ def test_an_order_that_waited_too_long_is_answered_and_not_obeyed(log: Path) -> 
     late.advance(VALID_S + 60.0)
     assert late.state.paused == ""
     (_, answer) = late.store.chain(RUN, request.id)
-    assert answer.text == "Not done: no manager was running to receive the command for 180 s"
+    assert answer.text == "Not done: no manager received the command within 120 s"
 
 
 def test_nonsense_in_the_log_is_no_order(log: Path) -> None:

@@ -96,7 +96,7 @@ def test_two_pipelines_of_one_name(app: Path) -> None:
         ),
         (
             "import homeostat as hs\n\n@hs.pipeline(executors=0)\ndef f(ctx): ...\n",
-            "executors = 0 is not a whole number",
+            "executors = 0 must be a whole number",
         ),
         (
             "import homeostat as hs\n\n@hs.pipeline\ndef f(ctx): ...\n",

@@ -247,6 +247,16 @@ def test_an_intent_whose_time_has_passed_is_given_up_and_not_carried_out_later(t
     assert world.engine.describe().configuration == world.start
 
 
+def test_an_action_that_nobody_watched_to_its_end_has_an_outcome_in_the_words_of_all_others(tmp_path: Path) -> None:
+    calls, _, _ = whole_life("dataflow", "overload", tmp_path / "whole.sqlite")
+    world = World("dataflow", "overload", tmp_path / "killed.sqlite")
+    world.manage(Doom(calls.index("apply") + 1, after=True))
+    assert world.manage(Doom(), until_s=0.0)
+    with closing(SqliteStore(world.path, read_only=True)) as log:
+        (outcome,) = log.records(RUN, kinds=("outcome",))
+    assert outcome.text == "Could not tell whether a-1 helped: the manager restarted while a-1 was being judged"
+
+
 @pytest.mark.parametrize("engine", ["dataflow", "microbatch"])
 def test_a_replacement_that_is_replayed_when_its_target_is_gone_does_nothing(engine: str, tmp_path: Path) -> None:
     """The log says that a worker shall go; it is gone, but the receipt was lost together with the engine's memory."""

@@ -25,7 +25,7 @@ def test_what_is_waited_for_is_said_again_at_growing_intervals_until_it_comes() 
         assert three.wait(LIMIT_S)
         watch._thread.join(LIMIT_S)
         assert not watch._thread.is_alive(), "it ends by itself once nothing is waited for"
-    line = re.compile(r"query words has not finished a batch after \d+ s; Spark says: Getting offsets from Kafka")
+    line = re.compile(r"query words has not finished a batch after \d+ s; Spark reports: Getting offsets from Kafka")
     assert len(messages) == 3
     assert all(line.fullmatch(each) for each in messages)
 

@@ -118,7 +118,7 @@ def test_executors_are_sparks_until_the_first_action_and_then_no_longer(
         wait_until(lambda: is_so(looked_after=True, executors=1), "it is looked after")
         wait_until(lambda: (tmp_path / "log.sqlite").exists() and bool(records(tmp_path, "batch")), "batches are seen")
         capabilities = json.loads((tmp_path / "kept" / "capabilities.json").read_text())
-        (executors,) = [each for each in capabilities if each["what"] == "executors up and down"]
+        (executors,) = [each for each in capabilities if each["what"] == "change the number of executors"]
         assert executors["can"]
         assert executors["reason"] == "standalone, instead of Spark's dynamic allocation"
 

@@ -165,12 +165,12 @@ def test_what_cannot_be_restarted_is_started_as_it_is(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     attached = attach(queries={"once": lambda: words(local_spark, tmp_path).trigger(availableNow=True)})
-    assert "query once is never restarted, because its trigger availableNow ends it" in capsys.readouterr().err
+    assert "Homeostat never restarts query once, because its trigger availableNow ends it" in capsys.readouterr().err
     assert attached.queries["once"].name == "once"
     attached.queries["once"].stop()
     rows = local_spark.readStream.format("rate").load()
     query = attached.start(rows.writeStream.format("noop"), "lost")
-    assert "query lost is never restarted, because it has no checkpointLocation" in capsys.readouterr().err
+    assert "Homeostat never restarts query lost, because it has no checkpointLocation" in capsys.readouterr().err
     query.stop()
 
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_restarted_is_started_as_it_is(
     ("queries", "message"),
     [
         ({"a/b": lambda: None}, "'a/b' is not a valid name for a query"),
-        ({"words": lambda: None}, "query words is built as NoneType, not as a writer"),
+        ({"words": lambda: None}, "query words requires a writer, not NoneType"),
     ],
 )
 def test_what_is_no_query_is_refused_and_nothing_stays(

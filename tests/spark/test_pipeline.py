@@ -42,8 +42,8 @@ def test_a_step_has_a_name_without_a_slash(name: str) -> None:
     ("arguments", "message"),
     [
         ({"workers": 3}, "unknown knob 'workers'"),
-        ({"executors": 0}, "executors = 0 is not a whole number of at least 1"),
-        ({"executors": True}, "executors = True is not a whole number"),
+        ({"executors": 0}, "executors = 0 must be a whole number, at least 1"),
+        ({"executors": True}, "executors = True must be a whole number"),
         ({"trigger": "soon"}, "trigger"),
         ({"trigger": -1.0}, "trigger of -1 s is not a duration"),
         ({"name": "a/b"}, "'a/b' is not a valid name for a query"),

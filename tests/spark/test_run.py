@@ -221,7 +221,7 @@ def test_a_broker_that_is_down_at_the_start_is_reported_at_once_and_the_run_can_
         command.app.write_text(BROKER_IS_DOWN.format(port=nobody.getsockname()[1]))
         running = command.start("--master", "local[1]", "--mode", "observe", "--no-dashboard")
         line = re.compile(
-            r"homeostat: query words has not finished a batch after \d+ s; Spark says: Getting offsets from"
+            r"homeostat: query words has not finished a batch after \d+ s; Spark reports: Getting offsets from"
         )
         wait_until(
             lambda: running.poll() is not None or bool(line.search(command.output.read_text())),

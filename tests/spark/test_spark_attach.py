@@ -125,7 +125,7 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
         assert [each["name"] for each in status["queries"]] == ["counting"]
         assert homeostat("log", "--kind", "batch").out.count("\n") > 2
         # What could be done is known in full, or there would be nothing to advise.
-        assert {each["what"]: each["can"] for each in state.capabilities}["executors up and down"]
+        assert {each["what"]: each["can"] for each in state.capabilities}["change the number of executors"]
         assert not first.steers
         end_the_loop()
         wait_until(lambda: "a new one takes over" in capsys.readouterr().err, "the loop is replaced")

@@ -82,7 +82,7 @@ def make(checkpoint: Checkpoint, name: str = "", *, track: Track = no_tracking) 
     """Make a savepoint of the latest committed batch. The query may run meanwhile."""
     if name and not _NAME.fullmatch(name):
         raise ConfigError(
-            f"{name!r} is not a valid name of a savepoint", where="NAME", fix="use letters, digits, '.', '_' and '-'"
+            f"{name!r} is not a valid savepoint name", where="NAME", fix="use letters, digits, '.', '_' and '-'"
         )
     batch = checkpoint.batches().finished
     if batch < 0:

@@ -71,7 +71,8 @@ class StateProgram:
         if self._bound is None:
             name = type(self).__name__
             raise HomeostatError(
-                f"{name} has state only in its handlers", fix=f"run {name}().over(rows.groupBy(…)), or use a Rehearsal"
+                f"the state of {name} is available only in its handlers",
+                fix=f"run {name}().over(rows.groupBy(…)), or use a Rehearsal",
             )
         return self._bound
 
@@ -101,7 +102,7 @@ class Runtime:
         if self._now_ms < 0:
             name = type(self._state).__name__
             raise HomeostatError(
-                f"{name} needs the time, but declares none", fix=f'add time = "{PROCESSING}" to {name}'
+                f"{name} uses the time, but does not declare `time`", fix=f'add time = "{PROCESSING}" to {name}'
             )
         return self._now_ms
 

@@ -67,8 +67,8 @@ def check_rows(directory: str | Path, profile: Profile, rows: int) -> list[str]:
 
     def differences() -> Iterator[str]:
         yield from (f"row {row}: lost" for row in np.flatnonzero(times[:rows] == 0))
-        yield from (f"row {row}: came {times[row]} times" for row in np.flatnonzero(times > 1))
-        yield from (f"row {row}: has another word" for row in wrong)
+        yield from (f"row {row}: received {times[row]} times" for row in np.flatnonzero(times > 1))
+        yield from (f"row {row}: received with another word" for row in wrong)
         yield from (f"row {row}: not in the profile" for row in np.unique(numbers[~is_expected]))
 
     return _shorten(differences())

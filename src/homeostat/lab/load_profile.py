@@ -51,11 +51,15 @@ class Profile:
         for from_row, share in self.hot:
             _require(
                 from_row >= 0 and 0 <= share <= 1,
-                f"hot has ({from_row}, {share:g})",
+                f"hot contains ({from_row}, {share:g})",
                 "use a row number and a share from 0 to 1",
             )
         for (earlier, _), (later, _) in pairwise(self.hot):
-            _require(earlier < later, f"hot has row {later} after row {earlier}", "sort it by row, each row once")
+            _require(
+                earlier < later,
+                f"hot is not sorted: row {later} comes after row {earlier}",
+                "sort it by row, each row once",
+            )
         Workload(self.workload, self.seed, NOISE_INTERVAL_S)
 
     def rows_until(self, t_s: float, load: Load = ()) -> int:
@@ -180,10 +184,10 @@ def checked_load(steps: Sequence[Sequence[float]]) -> Load:
     load = tuple((float(from_s), float(factor)) for from_s, factor in steps)
     for from_s, factor in load:
         if not (0 <= from_s < float("inf") and 0 <= factor < float("inf")):
-            raise ValueError(f"the load has ({from_s:g}, {factor:g})")
+            raise ValueError(f"the load contains ({from_s:g}, {factor:g}), which is not valid")
     for (earlier_s, _), (later_s, _) in pairwise(load):
         if later_s <= earlier_s:
-            raise ValueError(f"the load has {later_s:g} s after {earlier_s:g} s")
+            raise ValueError(f"the load is not sorted: {later_s:g} s comes after {earlier_s:g} s")
     return load
 
 

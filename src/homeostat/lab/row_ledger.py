@@ -130,8 +130,8 @@ class RowLedger:
             surplus = sorted(self._surplus.items())
             yield from islice((_surplus_words(key, *each) for key, each in surplus), MOST_DIFFERENCES)
             yield from islice((f"row {row}: was not handed out" for row in made_up), MOST_DIFFERENCES)
-            misplaced = (f"row {row}: came in batch {batch}" for row, batch in sorted(self._misplaced.items()))
-            yield from islice((f"{words}, which does not have it" for words in misplaced), MOST_DIFFERENCES)
+            misplaced = (f"row {row}: received in batch {batch}" for row, batch in sorted(self._misplaced.items()))
+            yield from islice((f"{words}, to which it does not belong" for words in misplaced), MOST_DIFFERENCES)
 
         return RowDifferences(rows, len(lost), doubled + len(made_up), len(self._misplaced), tuple(examples()))
 

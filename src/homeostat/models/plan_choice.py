@@ -154,7 +154,7 @@ def _with_reason(candidate: Candidate, best: Candidate, longest_s: float) -> Can
     if candidate is best or candidate.lost:
         return candidate
     if candidate.late_s > longest_s >= best.late_s:
-        late = f"would meet the objective, but its restart makes rows late for {candidate.late_s:.0f} s"
+        late = f"would meet the objective, but the restart would delay rows for {candidate.late_s:.0f} s"
         return replace(candidate, lost=f"{late}; at most {longest_s:.0f} s are allowed")
     more = candidate.spent / best.spent - 1.0 if best.spent else 0.0
     dearer = (

@@ -192,7 +192,7 @@ class FlowModel:
         if beyond:
             yield (
                 f"{', '.join(beyond)} never ran with so many instances: "
-                "each further one is assumed to add as much as the present ones"
+                "each additional instance is assumed to add as much as the present ones"
             )
 
     def sure_per_s(self, confidence: float, parallelism: Mapping[str, int]) -> float:

@@ -125,7 +125,7 @@ class ScalingLimit:
     @property
     def why(self) -> str:
         if not self.culprit:
-            return f"{span(self.outside_s)} of {span(self.batch_s)} pass without any task"
+            return f"no task runs during {span(self.outside_s)} of a batch of {span(self.batch_s)}"
         subject = cause_of(self.culprit).culprit or self.culprit
         return f"{subject} takes {span(self.culprit_s)} of {span(self.batch_s)}"
 

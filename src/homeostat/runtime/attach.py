@@ -88,7 +88,7 @@ class Attachment:
             announce_driver(self._directory, self._spark, self._config, self._hold.identity, {})
         except (LeaseTakenError, ConfigError) as error:
             self._release()
-            say(f"{error.line}; this call to hs.attach does nothing")
+            say(f"{error.line}; this call to hs.attach has no effect")
         except OSError as error:
             self._release()
             say(f"Homeostat does not manage this application: {error}")
@@ -108,7 +108,7 @@ class Attachment:
         alone."""
         refusal = handover.refusal
         if refusal:
-            say(f"query {handover.name} is never restarted, because {refusal}")
+            say(f"Homeostat never restarts query {handover.name}, because {refusal}")
         if refusal or not self._thread.is_alive():
             query: StreamingQuery = handover.start_plainly()
             return query

@@ -73,7 +73,7 @@ class FileKeeper:
                 for log in self._directory.glob(pattern):
                     cut_log(log, self._limits.driver_log)
         except Exception as error:  # a failure must not affect the application
-            complaint = f"could not delete old files in {self._directory}: {type(error).__name__}: {error}"
+            complaint = f"could not limit the size of the files in {self._directory}: {type(error).__name__}: {error}"
             if complaint != self._complaint:
                 self._complain(complaint)
             self._complaint = complaint

@@ -93,7 +93,8 @@ class Loop:
         self.failures += 1
         where = traceback.extract_tb(error.__traceback__)[-1]
         self._complain(
-            f"{type(error).__name__}: {error} ({where.name}, failure {self.failures}); the queries keep running"
+            f"{type(error).__name__}: {error} (in {where.name}; failure number {self.failures}); "
+            "the queries keep running"
         )
 
 

@@ -119,7 +119,7 @@ def _event(record: Record) -> Operator | None:
 
 
 def _too_late(record: Record, now_s: float) -> Record:
-    return _refusal(record, now_s, f"no manager was running to receive the command for {now_s - record.at_s:.0f} s")
+    return _refusal(record, now_s, f"no manager received the command within {VALID_S:.0f} s")
 
 
 def _not_valid(record: Record, now_s: float) -> Record:

@@ -11,6 +11,7 @@ from homeostat.core.configuration import Configuration
 from homeostat.core.engine import Engine
 from homeostat.core.events import Receipt
 from homeostat.core.records import ActionContent, OutcomeContent, ReceiptContent, Record, with_content
+from homeostat.core.sentences import verdict_sentence
 from homeostat.store.protocol import Store
 
 
@@ -79,6 +80,7 @@ def _close(store: Store, run: str, record: Record, receipt: Receipt) -> None:
 def _outcome(store: Store, run: str, record: Record, action: ActionContent, now_s: float) -> None:
     if action.action_kind == REVERT or action.prediction is None:
         return  # it predicted nothing, so it was not being judged
-    content = OutcomeContent(record.id, "confounded", "the manager restarted while it was being judged")
-    text = f"{record.id} {content.verdict}: {content.reason}"
+    reason = f"the manager restarted while {record.id} was being judged"
+    content = OutcomeContent(record.id, "confounded", reason)
+    text = verdict_sentence(record.id, content.verdict, content.reason)
     store.append(run, [Record.of(f"{record.id}.outcome", now_s, content, text, record.component, (record.id,))])

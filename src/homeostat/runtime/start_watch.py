@@ -47,5 +47,5 @@ class StartWatch:
                 return
             for query, activity in waiting.items():
                 waited_s = time.monotonic() - began_s
-                self._say(f"query {query} has not finished a batch after {waited_s:.0f} s; Spark says: {activity}")
+                self._say(f"query {query} has not finished a batch after {waited_s:.0f} s; Spark reports: {activity}")
             pause_s = min(2 * pause_s, LONGEST_S)

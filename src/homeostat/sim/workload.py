@@ -183,7 +183,9 @@ def _check(name: str, points: Iterable[Point]) -> list[Point]:
             raise _wrong(f"{name} has the point ({at_s:g}, {rate:g})", "times and rates must be 0 or more")
     for (t0, _), (t1, _) in pairwise(checked_points):
         if not t0 < t1:
-            raise _wrong(f"{name} goes from {t0:g} s to {t1:g} s", "sort the points by time, each time once")
+            raise _wrong(
+                f"{name} is not sorted by time: {t1:g} s follows {t0:g} s", "sort the points by time, each time once"
+            )
     return checked_points
 
 

@@ -50,7 +50,7 @@ DEFAULT_EXECUTORS = 2
 START_LIMIT_S = 180.0
 UNEVEN = UnevenPartitions()
 KEEPING = "writing the knobs for the next start"
-TELLING = "writing down what is possible"
+TELLING = "writing the capabilities"
 
 Knobs = Mapping[str, Any]
 
@@ -261,7 +261,7 @@ class Application:
                     observation = replace(observation, disks=self.disks.look(), savepoints=savepoints)
                     self._queries[name].put(Observed(self._shares.observation(name, observation)))
                     if self._queries[name].learn():
-                        self._on_change("a batch has shown more of its settings")
+                        self._on_change("a batch has shown more settings of the query")
             case UnderWay(run):
                 for query in self._queries.values():
                     if query.is_run(run):

@@ -60,7 +60,7 @@ class Handover:
         if ending := ending_trigger(self.writer):
             return f"its trigger {ending} ends it"
         if math.isnan(written_trigger_s(self.writer)):
-            return "its trigger is not an interval"
+            return "its trigger has no interval"
         return "" if self._location else "it has no checkpointLocation"
 
     def start(self, directory: Path, objective: Objective, bounds: Bounds) -> ApplicationQuery:
@@ -88,7 +88,7 @@ def _writer(built: Any, name: str) -> Any:
     if hasattr(built, "foreachBatch"):
         return built
     raise ConfigError(
-        f"query {name} is built as {type(built).__name__}, not as a writer",
+        f"query {name} requires a writer, not {type(built).__name__}",
         where=WHERE,
         fix="return df.writeStream…, without start()",
     )

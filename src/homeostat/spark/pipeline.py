@@ -161,7 +161,7 @@ def pipeline(
         )
     for knob, value in start.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ConfigError(f"{knob} = {value!r} is not a whole number of at least 1", where="pipeline")
+            raise ConfigError(f"{knob} = {value!r} must be a whole number, at least 1", where="pipeline")
     trigger_s, longest_s = _seconds(trigger), _seconds(longest_trigger)
 
     def decorate(build: Builder) -> Pipeline:

@@ -45,7 +45,7 @@ def test_settings_are_searched_on_the_tuning_trace(result: dict[str, Any]) -> No
 
 
 def test_a_trace_to_test_on_cannot_be_tuned_on() -> None:
-    with pytest.raises(ConfigError, match="to test and to tune on"):
+    with pytest.raises(ConfigError, match="both for testing and for tuning"):
         duel.measure([steps("same.csv")], [steps("same.csv")], [duel.Ring(MICROBATCH, most=4)], seeds=1)
 
 

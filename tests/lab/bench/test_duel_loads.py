@@ -36,7 +36,7 @@ def test_a_short_trace_is_simulated_whole_and_has_no_history() -> None:
 
 
 def test_too_few_values_are_refused() -> None:
-    with pytest.raises(ConfigError, match="30 are needed"):
+    with pytest.raises(ConfigError, match="at least 30 are required"):
         from_trace(trace(), hours=0.2)
 
 

@@ -35,7 +35,7 @@ def test_a_recorded_load_is_scaled_to_the_same_peak() -> None:
 
 def test_a_trace_that_is_too_short_is_refused() -> None:
     times_s = 300.0 * np.arange(288, dtype=np.float64)
-    with pytest.raises(ConfigError, match="holds 1 days; 3 are needed"):
+    with pytest.raises(ConfigError, match="has 1 days; at least 3 are required"):
         preempt.from_trace(Load("short.csv", times_s, np.ones(288)))
 
 

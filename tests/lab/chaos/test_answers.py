@@ -65,7 +65,7 @@ def test_an_action_that_was_asked_for(logged_action: LoggedAction) -> None:
     ("unasked", "why"),
     [
         (action(99.0, MORE), "no fault had been injected"),
-        (action(125.0, MORE), "no fault was active: driver-killed had been over for 5 s, with its rows processed"),
+        (action(125.0, MORE), "no fault was active: driver-killed ended 5 s earlier, and its backlog was processed"),
         (action(125.0, MORE, behind_since_s=121.0), "no fault was active"),
         (action(132.0, MORE), "rest-garbage justifies no action, but this is scale-up against under-provisioned"),
         (

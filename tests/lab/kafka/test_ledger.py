@@ -16,7 +16,7 @@ def test_lost_and_doubled_rows_and_bad_names_are_listed() -> None:
     assert ledger.differences(["a", "b"]) == [
         "1 rows have no name",
         "2 names stand for more than one row",
-        "b'a': came 2 times instead of 1",
-        "b'b': came 0 times instead of 1",
-        "b'c': came 1 times instead of 0",
+        "b'a': received 2 times instead of 1",
+        "b'b': received 0 times instead of 1",
+        "b'c': received 1 times instead of 0",
     ]

@@ -58,7 +58,8 @@ def test_a_gap_where_it_would_be_tested_is_reported() -> None:
     times_s, per_s = days_of_load(10)
     kept = (times_s < times_s[0] + 6 * DAY_S) | (times_s >= times_s[-1])
     prediction = forecast(regular(times_s[kept], per_s[kept], horizon_s=HOUR_S), HOUR_S)
-    assert prediction.reason == "not usable: the newest part of the history, which would test the forecast, is unknown"
+    missing = "the newest part of the history, which is needed to test the forecast, is missing"
+    assert prediction.reason == f"not usable: {missing}"
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda each: each.name)

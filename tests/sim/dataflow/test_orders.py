@@ -184,7 +184,7 @@ def test_a_redeploy_that_takes_too_long_leaves_everything_as_it_was() -> None:
     engine.apply(order("slow", {SPLIT: 5, Knob(SPREAD, "count"): 3}, ["split-1#0"], time_limit_s=20.0))
     (receipt,) = receipts(engine.wait(100.0))
     assert (receipt.at_s, receipt.applied) == (30.0, False)
-    assert receipt.detail == "not done within 20 s: the configuration is as before"
+    assert receipt.detail == "not done within 20 s: the previous configuration was kept"
     assert receipt.configuration == before
     assert workers(engine) == processes
 

@@ -217,7 +217,7 @@ def test_objective_noise_settings_and_the_rest_arrive() -> None:
         (
             workload('kind = "steps"\nsteps = [\n{at = "0 s", rate = "1/s"},\n{at = "0 s", rate = "2/s"}]'),
             '"2/s"',
-            "steps must be in the order of time",
+            "steps must be sorted by time",
         ),
         (workload('kind = "ramp"\nrate = "1/s"\nto = "2/s"\nend = "1 min"\nstart = "1 min"'), "end", "after its 's"),
         (workload('kind = "diurnal"\nnight = "2/s"\npeak = "1/s"'), "peak", "'peak' must not be below 'night'"),

@@ -115,7 +115,7 @@ def test_an_attached_query_offers_what_the_user_gave_bounds_for() -> None:
 def test_the_most_executors(here: Surroundings, most: int, reason: str) -> None:
     findings = judge(here)
     assert findings.capabilities.knobs[EXECUTORS_KNOB].maximum == most
-    [line] = [finding for finding in findings.table if finding.what == "most executors"]
+    [line] = [finding for finding in findings.table if finding.what == "maximum number of executors"]
     assert reason in line.reason
 
 
@@ -131,8 +131,8 @@ def test_without_executors_of_its_own_their_number_is_fixed(here: Surroundings, 
     assert capabilities.knobs[EXECUTORS_KNOB].minimum == capabilities.knobs[EXECUTORS_KNOB].maximum
     assert not capabilities.can_replace
     assert (
-        reason in capabilities.notes["executors up and down"]
-        or "Connect" in capabilities.notes["executors up and down"]
+        reason in capabilities.notes["change the number of executors"]
+        or "Connect" in capabilities.notes["change the number of executors"]
     )
 
 
@@ -142,7 +142,7 @@ def test_through_connect_nothing_is_sensed() -> None:
 
 def test_what_was_not_observed_is_not_claimed() -> None:
     findings = judge(STANDALONE, [query(QueryStub())])
-    assert [finding.what for finding in findings.table if finding.seen] == ["most executors"]
+    assert [finding.what for finding in findings.table if finding.seen] == ["maximum number of executors"]
     assert findings.capabilities.knobs, "it may be tried all the same"
 
 
@@ -155,7 +155,7 @@ def test_what_was_observed_is_claimed_with_the_way_it_came() -> None:
     assert table["stages and tasks of batches"].seen
     assert table["stages and tasks of batches"].reason == "from the driver's status store"
     assert table["q: rows per trigger"].seen
-    assert not table["executors up and down"].seen
+    assert not table["change the number of executors"].seen
 
 
 def test_tasks_that_stay_unknown_are_not_claimed_and_the_reason_is_given() -> None:
@@ -189,7 +189,7 @@ def test_a_bound_of_the_application_is_reported_and_no_knob() -> None:
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
 def test_other_cluster_managers_are_not_verified(master: str) -> None:
-    [line] = [f for f in judge(Surroundings("4.3.0", master)).table if f.what == "executors up and down"]
+    [line] = [f for f in judge(Surroundings("4.3.0", master)).table if f.what == "change the number of executors"]
     assert line.can
     assert "not verified" in line.reason
 
@@ -212,7 +212,7 @@ def test_when_state_cannot_be_repartitioned(here: Surroundings, stub: QueryStub,
 def test_an_old_spark_is_not_sensed() -> None:
     capabilities = judge(Surroundings("3.4.1", "spark://h:1")).capabilities
     assert not capabilities.can_replace
-    for what in ("progress of queries", "executors up and down"):
+    for what in ("progress of queries", "change the number of executors"):
         assert "requires Spark 3.5 or newer" in capabilities.notes[what]
     assert "progress of queries" not in judge(Surroundings("3.5.0", "spark://h:1")).capabilities.notes
 
@@ -235,6 +235,6 @@ def test_a_real_session_on_a_real_cluster(spark: SparkSession) -> None:
     findings = judge(look_around(spark, room=12))
     spec = findings.capabilities.knobs[EXECUTORS_KNOB]
     assert (spec.minimum, spec.maximum, spec.live) == (1, 6, True)
-    [line] = [finding for finding in findings.table if finding.what == "executors up and down"]
+    [line] = [finding for finding in findings.table if finding.what == "change the number of executors"]
     assert line.reason == "standalone, instead of Spark's dynamic allocation"
     assert findings.capabilities.can_replace

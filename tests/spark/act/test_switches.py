@@ -155,8 +155,9 @@ def test_a_sink_that_relies_on_its_log_cannot_track_progress_asynchronously(
     started: Callable[[Build], Words], tmp_path: Path
 ) -> None:
     words = started(lambda spark: rate(spark).writeStream.format("parquet").option("path", str(tmp_path / "out")))
-    assert async_refusal(words.query.query) == "only with the sinks kafka, noop, console; this one is FileStreamSink"
-    assert async_refusal(None) == "only with the sinks kafka, noop, console; this one is unknown"
+    refusal = "only the sinks kafka, noop and console support it; the sink of this query is"
+    assert async_refusal(words.query.query) == f"{refusal} FileStreamSink"
+    assert async_refusal(None) == f"{refusal} unknown"
 
 
 def test_what_the_application_switches_on_itself_is_no_knob(started: Callable[[Build], Words]) -> None:

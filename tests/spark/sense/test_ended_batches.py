@@ -138,4 +138,6 @@ def test_a_batch_that_seems_to_end_before_the_last_observation_is_clipped_counte
     assert batches.ended.clipped == 2
     (remark,) = [event for event in batches.events if isinstance(event, Failure) and event.harmless]
     assert remark.where == "sensor of the clock"
-    assert remark.error == "0.004 s off, 1 times so far: the clock was set, or clocks differ"
+    assert remark.error == (
+        "the end of a batch was corrected by 0.004 s (correction number 1): a clock was set, or clocks differ"
+    )

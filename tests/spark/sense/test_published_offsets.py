@@ -88,7 +88,7 @@ def test_a_second_reader_of_the_same_topic_does_not_overwrite_the_first(
     (note,) = events
     assert isinstance(note, Failure)
     assert note.harmless
-    assert f"{topic_name} is read twice, by orders and bills" in note.error
+    assert f"{topic_name} is read by query orders and by query bills" in note.error
 
 
 def test_a_broker_that_refuses_is_asked_again_after_a_while_and_named_if_that_goes_on(

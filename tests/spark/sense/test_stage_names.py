@@ -219,7 +219,7 @@ def test_a_keyed_operator_beside_one_of_another_kind_is_not_told_to_be_what_it_i
     named(book, [scan, RanStage(2, 1, keyed), RanStage(3, 1, state)])
     for component in book.components(prefixed=False)[1:]:
         assert component.spread is None
-        assert "this query has 2 operators with custom state for 1 of ctx.spread" in component.unspread
+        assert "operators with custom state (2) differs from the number of calls (1)" in component.unspread
         assert "does not use hs.keyed" not in component.unspread
 
 

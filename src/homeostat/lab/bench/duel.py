@@ -101,7 +101,9 @@ def _kept_apart(test: Sequence[DuelLoad], tune: Sequence[DuelLoad]) -> None:
     both = {load.name for load in test} & {load.name for load in tune}
     if both:
         raise ConfigError(
-            "is a trace to test and to tune on", where=", ".join(sorted(both)), fix="give it to one of the two options"
+            "is used both for testing and for tuning",
+            where=", ".join(sorted(both)),
+            fix="give it to one of the two options",
         )
 
 
@@ -177,7 +179,9 @@ def _against_the_best(
 def check(application: Scenario, engine: str) -> None:
     """Raise ConfigError if a scenario does not fit the engine that it is to be used on."""
     if isinstance(application.engine, MicrobatchSpec) != (engine == "microbatch"):
-        raise ConfigError("is not for this engine", where=application.name, fix=f"choose --engine other than {engine}")
+        raise ConfigError(
+            "does not run on this engine", where=application.name, fix=f"choose an --engine other than {engine}"
+        )
 
 
 def table(result: Mapping[str, Any]) -> list[tuple[str, ...]]:

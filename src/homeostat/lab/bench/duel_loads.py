@@ -79,7 +79,7 @@ def from_trace(load: Load, hours: float) -> DuelLoad:
     first = int(np.searchsorted(times_s, begin_s - 1e-6)) if begin_s > times_s[0] else 0
     if len(times_s) - first < LEAST_VALUES:
         raise ConfigError(
-            f"holds {len(times_s) - first} values in the last {hours:g} hours; {LEAST_VALUES} are needed",
+            f"has {len(times_s) - first} values in the last {hours:g} hours; at least {LEAST_VALUES} are required",
             where=load.name,
             fix="simulate more hours with --hours, or give a finer trace",
         )

@@ -96,7 +96,7 @@ def measure(
         finally:
             course.stop()
     if not course.is_over:
-        raise HomeostatError(f"only {len(course.runs)} of {len(plan)} runs came to an end", where="bench heal")
+        raise HomeostatError(f"only {len(course.runs)} of {len(plan)} runs were completed", where="bench heal")
     return {
         **summary(course.runs, result.records, factors),
         "seed": seed,

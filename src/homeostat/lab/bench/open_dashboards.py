@@ -63,7 +63,7 @@ async def _newest(news: asyncio.StreamReader) -> str:
 async def _read_answer(pages: asyncio.StreamReader) -> None:
     head = (await pages.readuntil(b"\r\n\r\n")).lower()
     if not head.startswith(b"http/1.1 200"):
-        raise RuntimeError(f"a page was answered with {head[:40]!r}")
+        raise RuntimeError(f"the server answered a page request with {head[:40]!r}")
     _, _, length = head.partition(b"content-length:")
     await pages.readexactly(int(length.split()[0]))
 

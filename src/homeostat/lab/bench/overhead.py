@@ -210,7 +210,7 @@ class _Job:
         if not Deadline.after(LONGEST_S).wait_until(lambda: self.last >= batch or not self._query.active):
             raise HomeostatError(f"batch {batch} did not end within {LONGEST_S:.0f} s", where="bench overhead")
         if not self._query.active:
-            raise HomeostatError("the query ended by itself", where="bench overhead")
+            raise HomeostatError("the query ended unexpectedly", where="bench overhead")
         return self.between(batch - 1, batch)[0]
 
     def between(self, after: int, last: int) -> list[Progress]:
@@ -264,7 +264,7 @@ class _Manager:
         attachment = attach(self._spark, config=self._config, directory=self._directory)
         try:
             if not Deadline.after(LONGEST_S).wait_until(lambda: attachment.running):
-                raise HomeostatError("the manager does not start", where="bench overhead")
+                raise HomeostatError("the manager did not start", where="bench overhead")
             yield
         finally:
             attachment.stop()

@@ -104,7 +104,9 @@ def from_trace(load: Load, days: int = DAYS) -> Case:
     positions = np.flatnonzero(np.isfinite(series.values))
     total = min(HISTORY_DAYS + days, math.floor(len(series.values) * series.step_s / 86_400.0))
     if total < days + 2:
-        raise ConfigError(f"holds {total} days; {days + 2} are needed", where=load.name, fix="give a longer one")
+        raise ConfigError(
+            f"has {total} days; at least {days + 2} are required", where=load.name, fix="give a longer trace"
+        )
     minutes = len(series.values) * series.step_s / MINUTE_S - total * _DAY_MINUTES + np.arange(total * _DAY_MINUTES)
     per_s = np.interp(minutes * MINUTE_S / series.step_s, positions, series.values[positions])
     return Case(load.name, per_s * (_PEAK_PER_S / float(per_s.max())), total - days)
@@ -161,7 +163,8 @@ class _Future:
         steps = math.ceil(horizon_s / MINUTE_S)
         coming = np.pad(self.case.per_s, (0, steps), mode="edge")[now : now + steps]
         quantiles = (1.0 - confidence, 0.5, confidence)
-        return Forecast(traffic.end_s, MINUTE_S, quantiles, np.stack([coming] * 3, axis=1), ORACLE, True, "it knows")
+        levels_per_s, reason = np.stack([coming] * 3, axis=1), "the future load is known"
+        return Forecast(traffic.end_s, MINUTE_S, quantiles, levels_per_s, ORACLE, True, reason)
 
 
 def verdict_json(policies: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

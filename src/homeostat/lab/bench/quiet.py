@@ -139,7 +139,7 @@ def repeat_until_undisturbed(
         is_disturbed = watch.most > MOST_TAKEN
         steal_shares.append(round(watch.most, 3))
         if is_disturbed:
-            what = "it counts nevertheless" if is_last else "once more"
+            what = "the result counts anyway" if is_last else "repeating the measurement"
             tell(f"others used {watch.most:.0%} of the machine for half a minute: {what}")
         if is_last or not is_disturbed:
             return result, steal_shares

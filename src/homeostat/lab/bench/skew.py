@@ -168,7 +168,7 @@ def _on_spark(selection: Sequence[Case], tell: Tell) -> dict[str, Any]:
         for number, case in enumerate(selection):
             tell(f"{case.name}: without the resolver")
             unregulated_run = _run(spark, directory / f"{number}-without", case, "observe")
-            tell(f"{case.name}: with it")
+            tell(f"{case.name}: with the resolver")
             regulated_run = _run(spark, directory / f"{number}-with", case, "regulate")
             figures[case.name] = comparison_json(
                 case,

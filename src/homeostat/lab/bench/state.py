@@ -46,7 +46,7 @@ def measure(*, keys: Sequence[int], repeats: int, tell: Tell) -> dict[str, Any]:
 
 def _measure_keys(spark: SparkSession, directory: Path, keys: int, repeats: int, tell: Tell) -> dict[str, Any]:
     counting = Counting(spark, directory, keys)
-    tell(f"{keys:,} keys: the state is built up")
+    tell(f"{keys:,} keys: building up the state")
     counting.start()
     try:
         tell(f"{keys:,} keys: plain restarts")
@@ -82,7 +82,7 @@ class Counting:
     def start(self) -> None:
         self._set_changelog(True)
         self.query.start(_deadline())
-        self._wait(lambda: self._rows_of_state() >= self._keys, "every key has been seen")
+        self._wait(lambda: self._rows_of_state() >= self._keys, "not every key has been seen")
 
     def restart_s(self, *, changelog: bool) -> float:
         """Seconds from the last commit before a plain restart to the first one after it."""
@@ -120,7 +120,7 @@ class Counting:
 
     def _run_on(self, batches: int) -> None:
         count = self.query.batches()
-        self._wait(lambda: self.query.batches() >= count + batches, "batches are done")
+        self._wait(lambda: self.query.batches() >= count + batches, "not enough batches have ended")
 
     def _rows_of_state(self) -> int:
         progress: Any = self.query.query.lastProgress if self.query.query else None
@@ -129,9 +129,9 @@ class Counting:
     def _set_changelog(self, on: bool) -> None:
         self._spark.conf.set(_CHANGELOG, str(on).lower())
 
-    def _wait(self, holds: Callable[[], bool], what: str) -> None:
+    def _wait(self, holds: Callable[[], bool], missing: str) -> None:
         if not _deadline().wait_until(lambda: holds() or not self.query.active) or not self.query.active:
-            raise HomeostatError(f"waited in vain until {what}", where="bench state")
+            raise HomeostatError(f"{missing}: the query ended, or the time limit passed", where="bench state")
 
 
 class _Copies(LocalFiles):

@@ -152,7 +152,7 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
                 figures["replayed"] = asdict(
                     agreement(fitted_model.scenario, only(recording, [run for s in HELD_OUT for run in runs[s]]))
                 )
-                tell(f"elsewhere: median error {figures['median_error']:.0%}, {figures['coverage']:.0%} covered")
+                tell(f"held-out setups: median error {figures['median_error']:.0%}, {figures['coverage']:.0%} covered")
             experiments = [each for each in EXPERIMENTS if EXPERIMENT in parts or each.name in parts]
             if experiments:
                 figures["experiments"] = _experiments(here, fitted_model.scenario, experiments, scale, patience, tell)

@@ -93,7 +93,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "E3",
-        "a slow executor, and too few of them",
+        "one slow executor, and too few executors",
         300.0,
         2_450.0,
         source_partitions=6,

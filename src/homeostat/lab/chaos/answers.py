@@ -110,14 +110,14 @@ def _no_fault(action: LoggedAction, trials: Sequence[Trial]) -> str:
         return "no fault had been injected"
     last = max(past, key=lambda trial: trial.over_s)
     since_s = action.seen_s - last.over_s
-    return f"no fault was active: {last.kind} had been over for {since_s:.0f} s, with its rows processed"
+    return f"no fault was active: {last.kind} ended {since_s:.0f} s earlier, and its backlog was processed"
 
 
 def _justified_actions(trial: Trial) -> str:
     answers = ANSWERS[trial.kind]
+    victim = f"executor {trial.executor}" if trial.executor else "the executor that was hit"
     words = (
-        f"{' or '.join(answer.actions)} against {answer.cause}"
-        + (f" of executor {trial.executor or 'that was struck'}" if answer.struck_only else "")
+        f"{' or '.join(answer.actions)} against {answer.cause}" + (f" of {victim}" if answer.struck_only else "")
         for answer in answers
     )
     return ", ".join(words) or "no action"

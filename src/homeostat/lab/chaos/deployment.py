@@ -193,7 +193,7 @@ class Deployment:
             "the supervisor is not running": len(family.of(processes.SUPERVISOR)) != 1,
             "the master is not running": len(family.of(processes.MASTER)) != 1,
             f"{len(family.of(processes.WORKER))} of {WORKERS} workers": len(family.of(processes.WORKER)) != WORKERS,
-            "no driver has announced itself": drivers != [self.driver_facts.get("process")],
+            "no driver has reported that it started": drivers != [self.driver_facts.get("process")],
             f"{executors} executors instead of {wanted_executors}": executors != wanted_executors,
         }
         return ", ".join(lack for lack, holds in lacks.items() if holds)

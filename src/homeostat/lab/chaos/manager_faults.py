@@ -97,7 +97,7 @@ def misbehave(behaviour: Behaviour) -> Inject:
             deployment.proxy.behave(Behaviour.FAITHFUL)
             deployment.steer()
         if deployment.proxy.requests == requests:
-            raise InjectionError("nobody asked Spark's REST API for anything", where="bench chaos")
+            raise InjectionError("no request was sent to Spark's REST API", where="bench chaos")
         return Injection(f"for {seconds:.0f} s, {deployment.proxy.requests - requests} requests")
 
     return inject

@@ -29,7 +29,7 @@ class TopicLedger:
         problems += [f"{self.reused} names stand for more than one row"] * bool(self.reused)
         for value in sorted(expected_counts.keys() | self.values.keys()):
             if self.values[value] != expected_counts[value]:
-                problems.append(f"{value!r}: came {self.values[value]} times instead of {expected_counts[value]}")
+                problems.append(f"{value!r}: received {self.values[value]} times instead of {expected_counts[value]}")
         left_out = len(problems) - MOST_DIFFERENCES
         return problems if left_out <= 0 else [*problems[:MOST_DIFFERENCES], f"and {left_out} more"]
 

@@ -30,8 +30,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="homeostat.lab.kafka.produce", description=__doc__)
     parser.add_argument("servers", help="host:port of the broker")
     parser.add_argument("topic")
-    parser.add_argument("--rate", type=float, help="rows per second, instead of lines that are typed")
-    parser.add_argument("--for", dest="seconds", type=float, default=float("inf"), help="seconds; default: for ever")
+    rate_help = "rows per second; without it, the lines of standard input are written"
+    parser.add_argument("--rate", type=float, help=rate_help)
+    time_help = "seconds to run with --rate; default: until interrupted"
+    parser.add_argument("--for", dest="seconds", type=float, default=float("inf"), help=time_help)
     options = parser.parse_args(arguments)
     rows = numbered(options.rate, options.seconds) if options.rate else (line.rstrip("\n") for line in sys.stdin)
     try:

@@ -221,7 +221,7 @@ class Topics:
                     self.ends(name)
                     return
             time.sleep(0.05)
-        raise HomeostatError(f"the topic has no {partitions} partitions with a leader", where=f"topic {name}")
+        raise HomeostatError(f"not all {partitions} partitions of the topic have a leader", where=f"topic {name}")
 
     def _await(self, answers: Mapping[Any, Any]) -> None:
         for answer in answers.values():

@@ -34,7 +34,7 @@ _BETTER_THAN_NAIVE = 0.98
 # A forecast is acted on only if its error is at most this share of the last value's, and the gain exceeds this many
 # standard errors. Stricter limits act ahead less often; looser ones act on chance. Choices.
 _CLEARLY_BETTER, _GAIN_ERRORS = 0.95, 1.0
-_UNTESTED = "the newest part of the history, which would test the forecast, is unknown"
+_UNTESTED = "the newest part of the history, which is needed to test the forecast, is missing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class DataflowCommands:
         return receipts
 
     def _late(self, command: Apply, now_s: float) -> Receipt:
-        return self._answer(command, Answer.late(command, "the configuration is as before"), now_s)
+        return self._answer(command, Answer.late(command, "the previous configuration was kept"), now_s)
 
     def _answer(self, command: Apply, answer: Answer, now_s: float) -> Receipt:
         self._queue.answer(command.id, answer)

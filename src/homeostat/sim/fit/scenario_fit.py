@@ -147,7 +147,7 @@ def _settled_batches(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[
         raise ConfigError(
             f"only {len(settled_batches)} batches with rows ran on warm executors",
             where=run.application,
-            fix=f"record at least {LEAST_BATCHES}, better 30, with different loads",
+            fix=f"record at least {LEAST_BATCHES} batches under different loads; 30 are better",
         )
     return settled_batches[-MOST_BATCHES:], fresh
 
@@ -313,7 +313,7 @@ def _notes(costs: dict[str, Cost], engine: MicrobatchSpec) -> Iterator[str]:
         if not cost.separable:
             yield f"{name}: rows per task hardly varied, so the costs per task and per row are a guess"
     if engine.trigger_s == 0:
-        yield "trigger: no batch waited for it, so each batch is assumed to start when the last one has ended"
+        yield "trigger: no batch waited for a trigger, so each batch is assumed to start when the previous one ends"
 
 
 def _median(values: Sequence[float], usual: float) -> float:

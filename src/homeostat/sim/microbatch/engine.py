@@ -133,7 +133,7 @@ class Microbatch:
             return
         self._query.adjust_to_executors()
         if executor.stands_in_for:
-            self._events.append(self._description(f"{executor.id} is up for {executor.stands_in_for}"))
+            self._events.append(self._description(f"{executor.id} replaces {executor.stands_in_for}"))
         self._commands.carry_on()
 
     def _schedule(self, fault: FaultSpec) -> None:

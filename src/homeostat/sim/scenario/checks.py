@@ -159,7 +159,7 @@ def _workload(scenario: Scenario) -> Iterator[Problem]:
         yield Problem(("workload", "steps", 0, "at"), "the first step must be at '0 s'")
     for number, (before, after) in enumerate(pairwise(load.steps), start=1):
         if after[0] <= before[0]:
-            yield Problem(("workload", "steps", number, "at"), "steps must be in the order of time")
+            yield Problem(("workload", "steps", number, "at"), "steps must be sorted by time")
     if load.kind == "ramp" and load.end_s <= load.start_s:
         yield Problem(("workload", "end"), "'end' of the ramp must come after its 'start'")
     if load.kind == "diurnal" and load.to_per_s < load.rate_per_s:
@@ -207,7 +207,7 @@ def _microbatch_fault(here: tuple[str | int, ...], fault: FaultSpec, scenario: S
             here, f"a fault of kind '{fault.kind}' needs 'task' or 'row'", "set the time that each task or row waits"
         )
     if fault.kind == "stuck-task" and not isfinite(fault.until_s):
-        yield Problem(here, "a stuck-task fault needs 'until'", "set when the task goes on")
+        yield Problem(here, "a stuck-task fault needs 'until'", "set the time at which the task continues")
     hit = [spec for spec in scenario.components if concerns(fault, spec)]
     if fault.kind in STATE_FAULTS and not any(spec.stateful and spec.kind == "operator" for spec in hit):
         yield Problem(here, f"a {fault.kind} fault needs a stateful component", "add stateful = true to an operator")

@@ -109,10 +109,12 @@ def judge(here: Surroundings, queries: Sequence[ManagedQuery] = (), evidence: Ev
     maximum, why = _most(here)
     if steerable.can:
         knobs[EXECUTORS_KNOB] = KnobSpec(1, max(count, maximum), apply_s=EXECUTOR_S, cost=1.0)
-        table.append(Finding("most executors", True, f"{maximum}: {why}", seen=True))  # a limit, nothing to observe
+        # This is a limit, so there is nothing to observe.
+        table.append(Finding("maximum number of executors", True, f"{maximum}: {why}", seen=True))
     else:
         knobs[EXECUTORS_KNOB] = KnobSpec(count, count, cost=1.0)
-    failure = f"{steerable.reason}; failed last: {evidence.replace_failure}" if evidence.replace_failure else ""
+    failed = evidence.replace_failure
+    failure = f"{steerable.reason}; the last attempt failed: {failed}" if failed else ""
     reason = failure or steerable.reason
     table.append(Finding("replace a slow executor", steerable.can, reason, evidence.replaced and not failure))
     table.append(
@@ -187,7 +189,7 @@ def _tried(finding: Finding, knob: Knob, evidence: Evidence) -> Finding:
     if not finding.can:
         return finding
     if why := evidence.failed.get(knob):
-        return replace(finding, reason=f"{finding.reason}; failed last: {why}")
+        return replace(finding, reason=f"{finding.reason}; the last attempt failed: {why}")
     return replace(finding, seen=knob in evidence.changed)
 
 
@@ -196,7 +198,7 @@ def _requires(since: tuple[int, ...], here: Surroundings) -> str:
 
 
 def _executors(here: Surroundings) -> Finding:
-    what = "executors up and down"
+    what = "change the number of executors"
     if here.connect:
         return Finding(what, False, "Spark Connect hides the driver's scheduler")
     if here.release < SENSING_SINCE:

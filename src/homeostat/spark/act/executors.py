@@ -237,7 +237,7 @@ class Executors:
         if sum(executor.host not in hosts for executor in fresh) >= len(leaving):
             return ""
         again = ", ".join(sorted({executor.host for executor in fresh} & hosts))
-        return f"the new executor is on {again} again. What to do: remove {again} from the cluster, or add another host"
+        return f"the new executor is also on {again}. What to do: remove {again} from the cluster, or add another host"
 
     def _drain_surplus(self, executors: Sequence[ExecutorInfo], batch_ends: BatchEnds) -> None:
         """Surplus executors take no more tasks. `trim` ends them later, so that the command does not wait for it."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from homeostat.spark.act.query_run import QueryRun
 
 LIVE_KINDS = {ROWS_PER_TRIGGER: "rows per trigger", TRIGGER_S: "trigger interval"}
-_NOT_RUNNING = "the query does not run"
+_NOT_RUNNING = "the query is not running"
 
 
 class LiveKnobs:
@@ -47,7 +47,7 @@ class LiveKnobs:
         if kind == TRIGGER_S:
             return self._trigger.refusal
         if not self._limits.refusal and not self._limits.counts_rows and math.isnan(self._full_batch):
-            return "no batch has shown yet how many rows its files have"
+            return "the number of rows per file is unknown until a batch has processed rows"
         return self._limits.refusal
 
     @property
@@ -97,7 +97,7 @@ class LiveKnobs:
             if verdict(signs[kind]) is Sign.OLD:
                 self._without_effect[kind] = "a change without a restart had no effect"
         words = " and ".join(LIVE_KINDS[kind] for kind in unseen)
-        raise QueryError(f"no batch shows the new {words}")
+        raise QueryError(f"no batch shows an effect of the new {words}")
 
     def pause(self, checkpoint: Checkpoint, deadline: Deadline) -> bool:
         """Let the current batch end and no other begin. Returns whether every batch that has begun is committed.

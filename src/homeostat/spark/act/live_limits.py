@@ -88,7 +88,7 @@ class LiveLimits:
 
     @property
     def pause_refusal(self) -> str:
-        return "" if self._pausable else self.refusal or "one of its sources takes no limit"
+        return "" if self._pausable else self.refusal or "one of its sources does not accept a limit"
 
     def change(self, rows: int, full_batch: float) -> None:
         """Limit the next batches to this many rows. `full_batch` is the number of rows in a full batch under the limits
@@ -138,7 +138,7 @@ class LiveLimits:
         self._adjusted = in_rows or in_others
         self.refusal = "" if self._adjusted else f"no source has a limit that can be changed: {', '.join(unlimited)}"
         if not self._adjusted and not unlimited:
-            self.refusal = "its files have no limit; set maxFilesPerTrigger to have one that can be changed"
+            self.refusal = "its file source has no limit; set maxFilesPerTrigger, so that Homeostat can change it"
 
     def _limited(self, source: Any, limit: Any) -> LimitedSource | None:
         """None if the source takes no limit, or if nothing is known about its kind of limit."""

@@ -74,7 +74,8 @@ def _verdict(query: ManagedQuery, repeated: bool, limit_s: float) -> Verdict:
         which = f"repeated batch {batch}" if repeated else f"finished the open batch {batch}"
         return Verdict(True, batch, f"the query {which} on a copy of the checkpoint")
     if query.active:
-        return Verdict(True, None, f"the query runs, but finished no batch within {limit_s:g} s to check its state")
+        progress = f"the query started, but finished no batch within {limit_s:g} s"
+        return Verdict(True, None, f"{progress}, so its state was not checked")
     return Verdict(False, None, "the query ended without an error")
 
 

@@ -34,7 +34,8 @@ def async_refusal(query: StreamingQuery | None) -> str:
     sink = _sink(query)
     if sink in ASYNC_SINKS:
         return ""
-    return f"only with the sinks {', '.join(ASYNC_SINKS.values())}; this one is {sink or 'unknown'}"
+    *others, last = ASYNC_SINKS.values()
+    return f"only the sinks {', '.join(others)} and {last} support it; the sink of this query is {sink or 'unknown'}"
 
 
 def _sink(query: StreamingQuery | None) -> str:

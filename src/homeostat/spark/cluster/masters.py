@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 REACH_S = 5.0  # a host that exists accepts a connection in less
 ANSWER_S = 20.0  # Spark itself waits this long for a busy master before it tries again
-NOBODY = "no master answers there"
+NOBODY = "no Spark master answers at this address"
 _REQUEST, _RESPONSE, _FAILURE = 3, 4, 5
 _HEAD = struct.Struct(">QB")  # of every Spark message: its length, including this, and its kind
 _LONGEST_BYTES = 1 << 20  # far above any answer of Spark to this question

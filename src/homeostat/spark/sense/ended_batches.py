@@ -171,7 +171,7 @@ class EndedBatches:
             total = tasks[0].samples[component].instances
             self._guard.note("tasks", f"{component} has {total:,} tasks, of which {count:,} were not read")
         if count := tasks[0].failures_left_out:
-            self._guard.note("failed tasks", f"{count:,} more attempts at tasks failed than are listed")
+            self._guard.note("failed tasks", f"{count:,} more failed attempts at tasks are not listed")
         return tasks[0]
 
     def _look_around(self, run: QueryRun, progress: Progress) -> Around:
@@ -200,8 +200,9 @@ class EndedBatches:
             at_s = run.last_s + _LEAST_SPAN_S
         if at_s != observation.at_s:
             self.clipped += 1
-            off = f"{abs(at_s - observation.at_s):.3f} s off"
-            self._guard.note("the clock", f"{off}, {self.clipped} times so far: the clock was set, or clocks differ")
+            off = f"the end of a batch was corrected by {abs(at_s - observation.at_s):.3f} s"
+            why = "a clock was set, or clocks differ"
+            self._guard.note("the clock", f"{off} (correction number {self.clipped}): {why}")
         run.last_s = at_s
         self._emit(Observed(replace(observation, at_s=at_s, span_s=max(span_s, _LEAST_SPAN_S))))
 

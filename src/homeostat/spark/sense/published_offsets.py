@@ -44,8 +44,8 @@ class PublishedOffsets:
             if owner != reader:
                 self._guard.note(
                     _WHERE,
-                    f"{topic} is read twice, by {owner[0]} and {reader[0]}: group {group} shows {owner[0]} only; "
-                    f"with {QUERY} in publish_group each query has a group of its own",
+                    f"{topic} is read by query {owner[0]} and by query {reader[0]}: group {group} shows only the "
+                    f"offsets of {owner[0]}; put {QUERY} into publish_group to give each query its own group",
                 )
                 return
         try:

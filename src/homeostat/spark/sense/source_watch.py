@@ -140,12 +140,13 @@ class SourceWatch:
             return None
         topics = next(filter(None, map(options.option, ("subscribe", "subscribePattern", "assign"))), "")
         name = f"{topics} at {options.option('kafka.bootstrap.servers')}"
+        unread = f"cannot read the number of waiting rows of {name}"
         try:
             return KafkaSource(query, name, KafkaClient(options), self._clock)
         except CannotAskError as error:
-            self._guard.note("Kafka", f"cannot ask {name} how many rows wait: {error}")
+            self._guard.note("Kafka", f"{unread}: {error}")
         except Exception as error:  # librdkafka rejects a setting
-            self._guard.note("Kafka", f"cannot ask {name} how many rows wait: {type(error).__name__}: {error}")
+            self._guard.note("Kafka", f"{unread}: {type(error).__name__}: {error}")
         return None
 
     def _files(self, run: QueryRun, index: int, options: SourceOptions) -> FileSource | None:

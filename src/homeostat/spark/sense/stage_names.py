@@ -48,8 +48,8 @@ _CANNOT_MERGE = (
     "it does not use hs.keyed(…, spread=ctx.spread(…)), so Homeostat does not know how to merge partial results"
 )
 _OTHERS_AMONG = (
-    "operators of hs.keyed are matched with ctx.spread by their order, but this query has {processors} operators "
-    "with custom state for {spreads} of ctx.spread"
+    "operators of hs.keyed are matched with calls of ctx.spread by their order, but in this query the number of "
+    "operators with custom state ({processors}) differs from the number of calls ({spreads})"
 )
 _NOT_REBALANCED = "the pipeline does not use ctx.rebalanced, so rows stay in the partition that read them"
 _PYTHON_WORDS = ("Python", "Pandas", "MapInArrow", "Generate", "MapElements", "MapPartitions")
