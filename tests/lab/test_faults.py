@@ -67,7 +67,7 @@ def test_every_executor_is_found(spark: SparkSession, live_executors: LiveExecut
     assert executor_processes("app-of-somebody-else") == {}
 
 
-@pytest.mark.parametrize("factor", [2.0, 4.0])
+@pytest.mark.parametrize("factor", [pytest.param(2.0, marks=pytest.mark.soak), 4.0])
 def test_a_slow_executor_is_slower_by_the_stated_factor(
     spark: SparkSession, live_executors: LiveExecutors, factor: float
 ) -> None:

@@ -25,7 +25,7 @@ from support.judged import every_row_once, judge_attempts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.usefixtures("two_executors")
+pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("two_executors")]
 
 SLOTS = 4
 TRIGGER_S, LOAD_PER_S, FIRST_SHARE = 3.0, 1_400.0, 0.7
@@ -88,7 +88,6 @@ def test_the_rows_of_an_uneven_source_are_dealt_to_all_slots(run: Run) -> None:
     judge_attempts(lambda: run(1), data=every_row_once, judgement=judgement)
 
 
-@pytest.mark.soak
 def test_they_stay_where_they_are_read_when_it_is_even_again(run: Run) -> None:
     def judgement(result: TrialResult) -> None:
         assert result.verdicts[0] == "helped", [record.text for record in result.of(OUTCOME)]
