@@ -13,7 +13,7 @@ from homeostat.core.observation import NAN, Observation
 from homeostat.core.symptoms import IDLE, UNKNOWN
 from homeostat.detectors.idle import IdleDetector
 from homeostat.testing import blanked, view_of
-from support.utilisation import CAPACITY_PER_S, alarms_in_calm, noisy, stage
+from support.utilisation import CAPACITY_PER_S, alarms_in_calm, noisy, planned_by_risk, stage
 
 
 def idle(observed: Sequence[Observation]) -> list[Symptom]:
@@ -38,6 +38,17 @@ def test_a_load_that_fewer_instances_could_take_is_idle() -> None:
 @pytest.mark.parametrize("utilisation", [0.74, 0.8, 1.3])
 def test_a_load_that_one_instance_less_could_not_take_is_not_idle(utilisation: float) -> None:
     assert idle(stage([utilisation * CAPACITY_PER_S] * 60, 4)) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_fall_is_reported_sooner_where_instances_come_back_without_a_pause(seed: int) -> None:
+    arrivals = noisy(seed, np.array([0.65] * 120 + [0.5] * 60), sigma=0.1)
+
+    def looks_until_idle(live: bool) -> int:
+        views = (planned_by_risk(stage(arrivals[: 120 + count], 10), live=live) for count in range(1, 61, 3))
+        return next((count for count, view in enumerate(views) if list(IdleDetector().detect(view))), 60)
+
+    assert looks_until_idle(live=True) < looks_until_idle(live=False)
 
 
 def test_one_instance_is_never_idle() -> None:

@@ -13,7 +13,15 @@ from homeostat.core.observation import Observation
 from homeostat.core.symptoms import PRESSURE, UNKNOWN
 from homeostat.detectors.pressure import PressureDetector
 from homeostat.testing import blanked, instances, observations, view_of
-from support.utilisation import CAPACITY_PER_S, alarms_in_calm, measured_view, noisy, stage, until
+from support.utilisation import (
+    CAPACITY_PER_S,
+    alarms_in_calm,
+    measured_view,
+    noisy,
+    planned_by_risk,
+    stage,
+    until,
+)
 
 
 def pressure(observed: Sequence[Observation]) -> list[Symptom]:
@@ -41,6 +49,22 @@ def test_a_little_too_much_is_found_in_the_end() -> None:
 
 def test_a_moment_of_overload_is_none() -> None:
     assert pressure(stage([0.7 * CAPACITY_PER_S] * 30 + [1.5 * CAPACITY_PER_S] + [0.7 * CAPACITY_PER_S])) == []
+
+
+def test_headroom_that_is_used_up_is_pressure_where_instances_come_without_a_pause() -> None:
+    """The capacity is still enough, but not for the growth that the policy plans for."""
+    rising = stage(CAPACITY_PER_S * np.concatenate([np.full(300, 0.6), np.linspace(0.6, 0.93, 40)]), 10)
+    (symptom,) = PressureDetector().detect(planned_by_risk(rising))
+    planned = symptom.evidence.figures()["planned_utilisation"]
+    assert isinstance(planned, float)
+    assert planned < 0.93
+    assert list(PressureDetector().detect(planned_by_risk(rising, live=False))) == []
+    assert pressure(rising) == []
+
+
+def test_headroom_that_is_left_is_no_pressure() -> None:
+    steady = planned_by_risk(stage([0.6 * CAPACITY_PER_S] * 340, 10))
+    assert list(PressureDetector().detect(steady)) == []
 
 
 def test_two_observations_are_too_few() -> None:

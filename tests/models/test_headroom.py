@@ -85,6 +85,14 @@ def test_a_rise_at_this_time_of_earlier_days_counts() -> None:
     assert at(before_the_rise) > at(before_the_rise + 360)
 
 
+def test_a_calm_history_counts_although_the_application_has_just_started() -> None:
+    rates = np.full(3, 1_000.0)
+    calm = Traffic(-600, (1_000.0,) * 600)
+    bursty = Traffic(-600, tuple((1_000.0 * (1.0 + (np.arange(600) % 20 == 7))).tolist()))
+    unknown, known_calm, known_bursty = (growth(view(rates, 1.0, each)) for each in (Traffic(), calm, bursty))
+    assert known_calm < unknown < known_bursty
+
+
 def test_one_more_instance_is_worth_its_price_up_to_a_share() -> None:
     assert worthwhile_share(1.0, 1.0) == 0.5
     assert worthwhile_share(20.0, 10.0) == pytest.approx(1.0 - 1.0 / 201.0)

@@ -63,6 +63,13 @@ def measured_view(arrivals_per_s: Array) -> View:
     return replace(view, history=history)
 
 
+def planned_by_risk(observed: Sequence[Observation], *, live: bool = True) -> View:
+    """The view of a policy that plans headroom by risk, with instances that come and go with or without a pause."""
+    view = view_of(observed)
+    knobs = {knob: replace(spec, live=live, apply_s=20.0) for knob, spec in view.capabilities.knobs.items()}
+    return replace(view, violation_cost=20.0, capabilities=replace(view.capabilities, knobs=knobs))
+
+
 def until(view: View, count: int) -> View:
     """The same view when only so many observations had been made."""
     return replace(view, history=view.history[:count], now_s=count * SPAN_S)

@@ -14,12 +14,14 @@ import numpy as np
 
 from homeostat.core.evidence import Evidence, MissingMetric
 from homeostat.core.findings import Symptom
+from homeostat.core.observation import Array
 from homeostat.core.symptoms import IDLE, UNKNOWN
 from homeostat.core.view import View
 from homeostat.core.wording import whole
 from homeostat.detectors.sensitivity import LEVEL_OVER, Sensitivity
+from homeostat.models.batch_model import RECENT
 from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, loads
-from homeostat.models.noise import cusum, since_onset, whiten
+from homeostat.models.noise import Noise, cusum, since_onset, whiten
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,14 @@ class IdleDetector:
                 if len(view.current) >= self.sensitivity.least:
                     yield Symptom(UNKNOWN, component, evidence=MissingMetric(self.name, "complete metrics"))
                 continue
-            symptom = self._idle(load)
+            can_come_back = load.growth > 1.0 and view.spec(view.topology[component].scaled_by).live
+            symptom = self._idle(load, soon=can_come_back)
             if symptom is not None:
                 yield symptom
 
-    def _idle(self, load: Load) -> Symptom | None:
+    def _idle(self, load: Load, *, soon: bool) -> Symptom | None:
+        """With `soon`, the present level decides: the instances come back without a pause when they are needed, and a
+        guard waits until they have been too many all the time."""
         logs, sure = load.log_utilisation, self.sensitivity
         if load.instances < 2 or len(logs) < sure.least:
             return None
@@ -64,7 +69,11 @@ class IdleDetector:
         one_less = math.log(target * (load.instances - 1) / load.instances) - self.margin
         sums = cusum(whiten(one_less - logs, noise, sure.floor), sure.shrink_slack)
         count = since_onset(logs, sums, noise, sure.least)
-        if sums[-1] < sure.shrink_alarm or count < sure.least:
+        if soon:
+            count = max(count, RECENT) if _is_below(logs, one_less, noise) else 0
+        elif sums[-1] < sure.shrink_alarm:
+            count = 0
+        if count < sure.least:
             return None
         level = float(logs[-min(count, LEVEL_OVER) :].mean())
         peak = float(np.quantile(logs[-min(count, PEAKS_OVER) :], PEAK_QUANTILE))
@@ -74,3 +83,10 @@ class IdleDetector:
             math.exp(level), math.exp(one_less), float(sums[-1]), float(load.instances), float(count)
         )
         return Symptom(IDLE, load.component, 1.0 - math.exp(level) / target, evidence)
+
+
+def _is_below(logs: Array, line: float, noise: Noise) -> bool:
+    """Whether the mean of the latest values is below the line by more than its own noise."""
+    recent = logs[-RECENT:]
+    error = noise.sigma * min(1.0, math.sqrt((1.0 + noise.phi) / ((1.0 - noise.phi) * len(recent))))
+    return len(recent) == RECENT and float(recent.mean()) + error < line

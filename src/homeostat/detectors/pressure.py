@@ -32,6 +32,12 @@ _ROUNDING = 1e-6
 # The line between too much and enough, as a share of the way from the planned load (1) to the capacity (0), in ln.
 # Half-way, the fewest observations separate the two. Theory of sequential tests.
 _LINE = 0.5
+# Where executors come and go without a pause, another one is worth it as soon as the planned headroom is short of this
+# part of one. A smaller part adds executors for chance, a larger one lets the headroom shrink first. A choice.
+_PART_OF_INSTANCE = 0.25
+# The same for the slack and the alarm of that CUSUM: sooner than for pressure, because a needless executor is cheap and
+# goes again. Choices; `homeostat bench duel` shows what they cost and win.
+_HEADROOM_SLACK, _HEADROOM_ALARM = 0.25, 5.0
 # The share of the observations above capacity from which peaks are pressure: lower pays for rare peaks. A choice.
 _TOO_OFTEN = 0.2
 # Peaks must go on in the last third of the observations, and a third of them must be there at all: a load that has come
@@ -94,7 +100,7 @@ class PressureDetector:
         behind: set[str] = set()
         for component, load in reversed(loads(view).items()):
             downstream = {c.name for c in view.topology.downstream(component)}
-            excess = (self._excess(load) or self._peaks(load) or self._backlog(view, load)) if load.is_known else None
+            excess = self._too_little(view, load) if load.is_known else None
             refused_share = self._refused_share(view, component)
             is_explained = bool(downstream & behind) or (load.is_known and _works_off_a_backlog(view))
             if excess is not None:
@@ -108,18 +114,28 @@ class PressureDetector:
             if excess is not None or refused_share >= _HELD_BACK or downstream & behind:
                 behind.add(component)
 
-    def _excess(self, load: Load) -> Symptom | None:
-        """The load has risen above what was planned for, and more than its noise explains."""
+    def _too_little(self, view: View, load: Load) -> Symptom | None:
+        line = _LINE * math.log(load.target)
+        excess = self._excess(load, line, self.sensitivity.slack, self.sensitivity.alarm)
+        return excess or self._headroom(view, load) or self._peaks(load) or self._backlog(view, load)
+
+    def _headroom(self, view: View, load: Load) -> Symptom | None:
+        """The headroom that a policy by risk plans for is used up, although the capacity is still enough."""
+        if load.growth <= 1.0 or not view.spec(view.topology[load.component].scaled_by).live:
+            return None
+        line = math.log(load.target * (1.0 + _PART_OF_INSTANCE / load.instances))
+        return self._excess(load, line, _HEADROOM_SLACK, _HEADROOM_ALARM)
+
+    def _excess(self, load: Load, line: float, slack: float, alarm: float) -> Symptom | None:
+        """The load has risen above the line (ln of the utilisation), and more than its noise explains."""
         logs, sure = load.log_utilisation, self.sensitivity
         least = load.telling(sure.least)
         if not least:
             return None
-        target, noise = load.target, load.noise
-        line = _LINE * math.log(target)
-        excess = logs - line
-        sums = cusum(whiten(excess, noise, sure.floor), sure.slack, load.times)
+        noise = load.noise
+        sums = cusum(whiten(logs - line, noise, sure.floor), slack, load.times)
         count = since_onset(logs, sums, noise, least)
-        if sums[-1] < sure.alarm or count < least:
+        if sums[-1] < alarm or count < least:
             return None
         mean = float(logs[-min(count, LEVEL_OVER) :].mean())
         if min(mean, float(logs[-least:].mean())) <= line + _ROUNDING:
@@ -133,7 +149,7 @@ class PressureDetector:
                 offered_per_s=level(load.offered_per_s, min(count, LEVEL_OVER)),
                 capacity_per_s=load.capacity_per_s,
                 utilisation=utilisation,
-                planned_utilisation=target,
+                planned_utilisation=load.target,
                 cusum=float(sums[-1]),
                 noise=noise.sigma,
                 observations_since_onset=float(count),

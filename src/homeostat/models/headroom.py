@@ -36,9 +36,9 @@ _PRIOR_VALUES = 200
 # The number of observations that show how restless the load is, and the width (ln) of the weight of moments that were
 # more or less restless. A narrower weight follows bursts sooner, but leaves fewer samples. Choices.
 _RESTLESS_OVER, _RESTLESS_WIDTH = 12, 0.7
-# Minutes of earlier days count if their time of day is this close to the time that is planned for. Each counts as much
-# as this many observations. Choices.
-_TIME_OF_DAY_S, _MINUTE_WEIGHT = 3600.0, 3.0
+# Minutes of earlier days count as this many observations if their time of day is this close to the time that is planned
+# for. The other minutes of the history count less: they show how bursty the load is. Choices.
+_TIME_OF_DAY_S, _MINUTE_WEIGHT, _OTHER_MINUTE_WEIGHT = 3600.0, 3.0, 0.5
 _DAY_MINUTES = 1440
 # If less arrives than this, growth cannot be measured.
 _SMALLEST_PER_S = 1e-6
@@ -116,18 +116,17 @@ def _restlessness(logs: Array) -> Array:
 
 
 def _earlier_growth(view: View, ahead_s: float) -> tuple[Array, Array]:
-    """The growth at this time of earlier days, minute by minute."""
+    """The growth after each minute of the history. What followed this time of earlier days counts most."""
     minutes, ahead = np.array(view.traffic.per_s), max(1, math.ceil(ahead_s / MINUTE_S))
-    if len(minutes) < _DAY_MINUTES // 2 + ahead:
+    if len(minutes) <= ahead:
         return np.empty(0), np.empty(0)
     begins = view.traffic.first + np.arange(len(minutes) - ahead)
     apart = np.abs((begins - view.now_s / MINUTE_S + _DAY_MINUTES / 2) % _DAY_MINUTES - _DAY_MINUTES / 2)
     old = begins < view.now_s / MINUTE_S - _DAY_MINUTES / 2
-    chosen = np.flatnonzero((apart * MINUTE_S <= _TIME_OF_DAY_S) & old)
-    before, after = minutes[chosen], np.lib.stride_tricks.sliding_window_view(minutes[1:], ahead)[chosen].max(axis=1)
+    weights = np.where((apart * MINUTE_S <= _TIME_OF_DAY_S) & old, _MINUTE_WEIGHT, _OTHER_MINUTE_WEIGHT)
+    before, after = minutes[:-ahead], np.lib.stride_tricks.sliding_window_view(minutes[1:], ahead).max(axis=1)
     usable = np.isfinite(before) & np.isfinite(after) & (before > _SMALLEST_PER_S)
-    growths = np.log(after[usable] / before[usable])
-    return growths, np.full(len(growths), _MINUTE_WEIGHT)
+    return np.log(after[usable] / before[usable]), weights[usable]
 
 
 def _prior_growth(ahead_s: float) -> Array:
