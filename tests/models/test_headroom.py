@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from homeostat.core.configuration import Capabilities, Configuration, Knob, KnobSpec
 from homeostat.core.digest import Digest
@@ -13,7 +15,7 @@ from homeostat.core.observation import NAN, Array
 from homeostat.core.topology import Component, Topology
 from homeostat.core.traffic import Traffic
 from homeostat.core.view import View
-from homeostat.models.headroom import growth, lead_s, until_growth_s, weighted_quantile, worthwhile_share
+from homeostat.models.headroom import cheapest_growth, growth, lead_s, until_growth_s
 
 EXECUTORS = Knob("executors", "app")
 
@@ -79,7 +81,7 @@ def test_a_rise_at_this_time_of_earlier_days_counts() -> None:
     minutes = tuple(np.tile(day, 6).tolist())
 
     def at(first: int) -> float:
-        return growth(view(np.full(300, 1_000.0), traffic=Traffic(first, minutes)))
+        return growth(view(np.full(300, 1_000.0), violation_cost=1_000.0, traffic=Traffic(first, minutes)))
 
     before_the_rise = 50 + 1 - 720 - 1440 * 5  # now is minute 50, and the rise is at the next one
     assert at(before_the_rise) > at(before_the_rise + 360)
@@ -89,20 +91,20 @@ def test_a_calm_history_counts_although_the_application_has_just_started() -> No
     rates = np.full(3, 1_000.0)
     calm = Traffic(-600, (1_000.0,) * 600)
     bursty = Traffic(-600, tuple((1_000.0 * (1.0 + (np.arange(600) % 20 == 7))).tolist()))
-    unknown, known_calm, known_bursty = (growth(view(rates, 1.0, each)) for each in (Traffic(), calm, bursty))
+    unknown, known_calm, known_bursty = (growth(view(rates, 50.0, each)) for each in (Traffic(), calm, bursty))
     assert known_calm < unknown < known_bursty
 
 
-def test_one_more_instance_is_worth_its_price_up_to_a_share() -> None:
-    assert worthwhile_share(1.0, 1.0) == 0.5
-    assert worthwhile_share(20.0, 10.0) == pytest.approx(1.0 - 1.0 / 201.0)
+@given(st.lists(st.tuples(st.floats(-1.0, 1.0), st.floats(0.01, 1.0)), min_size=1, max_size=30), st.floats(0.01, 100.0))
+def test_no_other_headroom_costs_less(samples: list[tuple[float, float]], violation_cost: float) -> None:
+    growths, weights = np.array(samples).T
 
+    def cost(headroom: float) -> float:
+        return math.exp(headroom) + violation_cost * float(weights[growths > headroom].sum() / weights.sum())
 
-def test_the_weighted_quantile_is_the_plain_one_for_equal_weights() -> None:
-    values = np.array([3.0, 1.0, 2.0, 4.0])
-    assert weighted_quantile(values, np.ones(4), 0.5) == 2.0
-    assert weighted_quantile(values, np.array([1.0, 0.0, 0.0, 0.0]), 0.5) == 3.0
-    assert math.isclose(weighted_quantile(values, np.ones(4), 1.0), 4.0)
+    cheapest = cheapest_growth(growths, weights, violation_cost)
+    assert cheapest >= 0.0
+    assert cost(cheapest) <= min(cost(each) for each in (0.0, *np.maximum(growths, 0.0).tolist())) + 1e-9
 
 
 def test_the_time_until_the_load_comes_back_is_that_of_its_own_history() -> None:

@@ -57,15 +57,22 @@ def growth(view: View) -> float:
     return view.once("growth", _growth) if view.violation_cost > 0 else 1.0
 
 
-def worthwhile_share(violation_cost: float, instances: float) -> float:
-    """Return the quantile at which one more instance than `instances` costs as much as the violations that it avoids.
+def cheapest_growth(growths: Array, weights: Array, violation_cost: float) -> float:
+    """Return the ln of the factor, at least 0, for which the headroom and the expected violations cost least together.
 
-    `violation_cost` is the cost of a second of violation, in seconds of all instances together.
+    `growths` are samples of ln(growth). `violation_cost` is what a second of violation costs, in seconds of all
+    instances. A factor of 1.2 costs a fifth more instances; the load is in violation while it has grown by more.
 
-    >>> round(worthwhile_share(20.0, 5.0), 3)
-    0.99
+    >>> round(cheapest_growth(np.array([0.0, 0.1, 0.5]), np.array([0.90, 0.08, 0.02]), 20.0), 3)
+    0.1
     """
-    return 1.0 - 1.0 / (1.0 + violation_cost * max(instances, 1.0))
+    order = np.argsort(growths, kind="stable")
+    candidates = np.maximum(np.concatenate([[0.0], growths[order]]), 0.0)
+    below = np.concatenate([[0.0], np.cumsum(weights[order])])
+    # Without headroom, every sample that grows at all is a violation.
+    below[0] = float(weights[growths <= 0.0].sum())
+    costs = np.exp(candidates) + violation_cost * (1.0 - below / below[-1])
+    return float(candidates[int(np.argmin(costs))])
 
 
 def _growth(view: View) -> float:
@@ -82,9 +89,7 @@ def _growth(view: View) -> float:
     weights = np.concatenate(
         [recent_weight, earlier_weight, np.full(len(prior), _PRIOR_OBSERVATIONS / max(len(prior), 1))]
     )
-    instances = max((float(view.parallelism(component.name)) for component in view.topology), default=1.0)
-    share = worthwhile_share(view.violation_cost, instances)
-    return max(1.0, math.exp(weighted_quantile(values, weights, share)))
+    return math.exp(cheapest_growth(values, weights, view.violation_cost))
 
 
 def lead_s(view: View, span_s: float) -> float:
@@ -99,11 +104,11 @@ def _recent_growth(logs: Array, ahead: int) -> tuple[Array, Array]:
         return np.empty(0), np.empty(0)
     sums = np.concatenate([[0.0], np.cumsum(logs)])
     levels = (sums[_LEVEL_OVER:] - sums[:-_LEVEL_OVER]) / _LEVEL_OVER
-    highest = np.lib.stride_tricks.sliding_window_view(logs[_LEVEL_OVER:], ahead).max(axis=1)
-    growths = highest - levels[: len(highest)]
+    following = np.lib.stride_tricks.sliding_window_view(logs[_LEVEL_OVER:], ahead)
+    growths = following - levels[: len(following), np.newaxis]
     restless = np.log(_restlessness(logs)[_LEVEL_OVER - 1 :])
-    weights = np.exp(-0.5 * ((restless[: len(highest)] - restless[-1]) / _RESTLESS_WIDTH) ** 2)
-    return growths, weights
+    weights = np.exp(-0.5 * ((restless[: len(following)] - restless[-1]) / _RESTLESS_WIDTH) ** 2)
+    return growths.ravel(), np.repeat(weights / ahead, ahead)
 
 
 def _restlessness(logs: Array) -> Array:
@@ -124,23 +129,16 @@ def _earlier_growth(view: View, ahead_s: float) -> tuple[Array, Array]:
     apart = np.abs((begins - view.now_s / MINUTE_S + _DAY_MINUTES / 2) % _DAY_MINUTES - _DAY_MINUTES / 2)
     old = begins < view.now_s / MINUTE_S - _DAY_MINUTES / 2
     weights = np.where((apart * MINUTE_S <= _TIME_OF_DAY_S) & old, _MINUTE_WEIGHT, _OTHER_MINUTE_WEIGHT)
-    before, after = minutes[:-ahead], np.lib.stride_tricks.sliding_window_view(minutes[1:], ahead).max(axis=1)
-    usable = np.isfinite(before) & np.isfinite(after) & (before > _SMALLEST_PER_S)
-    return np.log(after[usable] / before[usable]), weights[usable]
+    following = np.lib.stride_tricks.sliding_window_view(minutes[1:], ahead)
+    growths = np.log(np.maximum(following, _SMALLEST_PER_S) / np.maximum(minutes[:-ahead, np.newaxis], _SMALLEST_PER_S))
+    usable = np.isfinite(growths) & (minutes[:-ahead, np.newaxis] > _SMALLEST_PER_S)
+    return growths[usable], np.repeat(weights / ahead, ahead).reshape(growths.shape)[usable]
 
 
 def _prior_growth(ahead_s: float) -> Array:
     shares, logs = np.array(_PRIOR_GROWTH).T
     middles = (np.arange(_PRIOR_VALUES) + 0.5) / _PRIOR_VALUES
     return np.asarray(np.interp(middles, shares, logs) * math.sqrt(ahead_s / _PRIOR_OVER_S))
-
-
-def weighted_quantile(values: Array, weights: Array, share: float) -> float:
-    """Return the value that this share of the weight does not exceed."""
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[order])
-    place = int(np.searchsorted(below, share * below[-1]))
-    return float(values[order[min(place, len(values) - 1)]])
 
 
 def until_growth_s(view: View, room: float) -> float:
