@@ -81,7 +81,7 @@ def test_a_rise_at_this_time_of_earlier_days_counts() -> None:
     minutes = tuple(np.tile(day, 6).tolist())
 
     def at(first: int) -> float:
-        return growth(view(np.full(300, 1_000.0), violation_cost=1_000.0, traffic=Traffic(first, minutes)))
+        return growth(view(np.full(300, 1_000.0), violation_cost=500.0, traffic=Traffic(first, minutes)))
 
     before_the_rise = 50 + 1 - 720 - 1440 * 5  # now is minute 50, and the rise is at the next one
     assert at(before_the_rise) > at(before_the_rise + 360)
