@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from homeostat.cli import bench_catchup, bench_diagnosis, bench_duel, bench_endurance, bench_mixes, bench_spark
+from homeostat.cli.bench_keep import KeepOption, deliver
 from homeostat.cli.figures import format_figure, numbers
-from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.cli.output import JsonFlag, print_table, say
 from homeostat.cli.plugin_options import WithOption, load_plugins
 from homeostat.core.errors import ConfigError
 
@@ -26,13 +27,13 @@ def control(
     ] = 300,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="How many times to run the simulated hour.")] = 3,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Time the control loop with 100 to 10,000 instances, and a simulated hour and a plan with 10,000."""
     from homeostat.lab.bench import control as bench
 
     result = bench.measure(steps=steps, repeats=repeats, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     rows = [
         (
@@ -67,6 +68,7 @@ def service(
         int, typer.Option("--cycles", min=5, help="Steps of the loop in each part of the six rounds.")
     ] = 10,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Time the dashboard on a large log, and the control loop with and without open dashboards."""
     from homeostat.lab.bench import dashboard as bench
@@ -80,8 +82,7 @@ def service(
         cycles=cycles,
         tell=say,
     )
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     print_table(("figure", "value"), [(name, str(value)) for name, value in result.items()], right=("value",))
 
@@ -97,6 +98,7 @@ def noise(
     ] = 1000,
     engine: Annotated[str, typer.Option("--engine", help="Simulated engine: dataflow, microbatch or all.")] = "all",
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Count the false alarms on noise, and time how fast a real overload is detected."""
     from homeostat.lab.bench import noise as bench
@@ -105,8 +107,7 @@ def noise(
         raise ConfigError(f"unknown engine {engine!r}", where="--engine", fix=f"use one of {', '.join(ENGINES)}")
     say(f"simulating {days} days and {seeds} overloads on each engine; this takes minutes")
     result = bench.main(days=days, seeds=seeds, first_seed=first_seed, engine=engine)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     rows = [
         (name, key, format_figure(value))
@@ -125,6 +126,7 @@ def models(
         float, typer.Option("--scale", min=0.1, max=10, help="Factor for the length of all runs on Spark.")
     ] = 1.0,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Predict the performance of configurations that were not used for fitting, and compare with measurements."""
     from homeostat.lab.bench import models as bench
@@ -132,8 +134,7 @@ def models(
     if side not in (*bench.SIDES, "all"):
         raise ConfigError(f"unknown side {side!r}", where="--side", fix=f"use one of {', '.join(bench.SIDES)}, all")
     result = bench.measure(sides=bench.SIDES if side == "all" else (side,), scale=scale, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     for name in bench.SIDES:
         if name in result:
@@ -184,13 +185,12 @@ def _print_latency(measured: Mapping[str, Any]) -> None:
 
 
 @app.command("convergence")
-def convergence(json: JsonFlag = False) -> None:
+def convergence(json: JsonFlag = False, keep: KeepOption = None) -> None:
     """Count the steps to the right size in E7, E8 and 36 runs like E9, compared with DS2."""
     from homeostat.lab.bench import convergence as bench
 
     result = bench.measure(tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("experiment", "noise", "policy", "steps", "instances at the end", "above the optimum", "unhealthy s")
     many = [(noise, run) for noise, measured in result["E9"].items() for run in measured["runs"]]
@@ -227,6 +227,7 @@ def preempt(
     days: Annotated[int, typer.Option("--days", min=1, help="Days to simulate. Earlier days serve as history.")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the noise and of the unpredictable spikes.")] = 1,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Compare acting on a forecast with reactive policies and an oracle: time behind, and cost."""
     from homeostat.lab.bench import preempt as bench
@@ -234,8 +235,7 @@ def preempt(
 
     cases = [bench.synthetic_case(days, seed), *(bench.from_trace(load_file.read(path), days) for path in trace or ())]
     result = bench.measure(cases, seed=seed, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("load", "policy", "seconds behind", "executor hours", "actions", "ahead of a rise")
     rows = [
@@ -265,6 +265,7 @@ def skew(
         str, typer.Option("--exponents", metavar="X,X,…", help="Zipf exponents of the key distribution.")
     ] = "0,0.5,1,1.5,2",
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Measure the gain of spreading hot keys: throughput with and without it, and with evenly spread keys."""
     from homeostat.lab.bench import skew as bench
@@ -276,8 +277,7 @@ def skew(
         exponents=numbers(exponents, "--exponents", at_least=0),
         tell=say,
     )
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("engine", "keys", "largest", "without /s", "with /s", "ideal /s", "gain", "share of ideal")
     rows = [
@@ -301,13 +301,13 @@ def synopses(
         int, typer.Option("--keys", min=1000, help="Number of distinct keys to feed into each synopsis.")
     ] = 10_000_000,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Check that the error and memory of every synopsis stay within their stated bounds."""
     from homeostat.lab.bench import synopses as bench
 
     result = bench.measure(keys=keys, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("synopsis", "error", "stated", "bytes", "stated bytes", "within", "seconds")
     rows = [
@@ -338,6 +338,7 @@ def forecast(
     ] = 24,
     with_: WithOption = None,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Forecast recorded loads from many points in time, and compare with the actual load and simpler forecasts."""
     from homeostat.lab.bench import forecast as bench
@@ -358,8 +359,7 @@ def forecast(
         candidates=(*CANDIDATES, *load_plugins("forecasters", with_)),
         tell=say,
     )
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     _print_forecasts(result)
 
