@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import json
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from homeostat.core.errors import ConfigError
-from homeostat.lab.bench.circumstances import Machine
-from homeostat.lab.bench.kept_results import KeptResult, file_for, read_all, write
+from homeostat.lab.bench.kept_results import file_for, read_all, write
+from support.kept_result import KEPT
 
 BENCHES = ("noise", "duel")
-KEPT = KeptResult(
-    bench="noise",
-    command="homeostat bench noise --days 1",
-    measured_on=date(2026, 1, 2),
-    took_s=3.5,
-    version="0.2.0",
-    commit=None,
-    seeds={"seeds": 4},
-    machine=Machine(2, 8.0, "a processor", "Linux", "3.11.2"),
-    result={"engines": {}},
-)
 
 
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:
     write(KEPT, tmp_path / "noise.json")
     write(KEPT, tmp_path / "noise-more.json")
     (tmp_path / "noise.md").write_text("A note.\n", encoding="utf-8")
+    (tmp_path / "noise.svg").touch()
     more, file = read_all(tmp_path, BENCHES)
-    assert (file.kept, file.note) == (KEPT, "A note.")
-    assert (more.kept, more.note) == (KEPT, "")
+    assert (file.kept, file.note, file.picture) == (KEPT, "A note.", tmp_path / "noise.svg")
+    assert (more.kept, more.note, more.picture) == (KEPT, "", None)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +54,7 @@ def test_broken_json_a_lonely_note_and_a_missing_directory_are_refused(tmp_path:
     with pytest.raises(ConfigError, match=r"noise\.json"):
         read_all(tmp_path, BENCHES)
     (tmp_path / "noise.json").rename(tmp_path / "duel.md")
-    with pytest.raises(ConfigError, match="no result"):
+    with pytest.raises(ConfigError, match="no result beside"):
         read_all(tmp_path, BENCHES)
     with pytest.raises(ConfigError, match="cannot read"):
         read_all(tmp_path / "nowhere", BENCHES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +15,8 @@ from homeostat.core.errors import ConfigError
 from homeostat.lab.bench.circumstances import Commit, Machine
 
 SUFFIX, NOTE_SUFFIX = ".json", ".md"
+PICTURE_SUFFIXES = (".svg", ".png")
+_BESIDE = ((NOTE_SUFFIX,), PICTURE_SUFFIXES)
 _KEEP_AGAIN = "keep the result again with --keep, or remove the file"
 
 
@@ -40,11 +42,12 @@ class KeptResult:
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A kept result with the note beside it, which explains it."""
+    """A kept result, with the note that explains it and the picture that shows it, if they are beside it."""
 
     path: Path
     kept: KeptResult
-    note: str = field(default="")
+    note: str = ""
+    picture: Path | None = None
 
 
 _ADAPTER: TypeAdapter[KeptResult] = TypeAdapter(KeptResult)
@@ -80,7 +83,7 @@ def write(kept: KeptResult, path: Path) -> None:
 def read_all(directory: Path, benches: Sequence[str]) -> list[ResultFile]:
     """The kept results in a directory, in the order of `benches` and then of their names.
 
-    Every file must be a result of a known bench, or the note of one. Hidden files are ignored.
+    Every file must be a result of a known bench, or the note or picture of one. Hidden files are ignored.
     """
     try:
         paths = sorted(path for path in directory.iterdir() if not path.name.startswith("."))
@@ -88,11 +91,16 @@ def read_all(directory: Path, benches: Sequence[str]) -> list[ResultFile]:
         raise ConfigError(
             f"cannot read the results: {error.strerror}", where=str(directory), fix="run a bench with --keep first"
         ) from error
-    notes = {path.stem: path for path in paths if path.suffix == NOTE_SUFFIX}
-    results = [path for path in paths if path.suffix != NOTE_SUFFIX]
-    for stem in notes.keys() - {path.stem for path in results}:
-        raise ConfigError("this note has no result", where=str(notes[stem]), fix=f"keep {stem}{SUFFIX} beside it")
-    files = [ResultFile(path, read(path, benches), _read_note(notes.get(path.stem))) for path in results]
+    results = [path for path in paths if path.suffix not in (NOTE_SUFFIX, *PICTURE_SUFFIXES)]
+    stems = {path.stem for path in results}
+    notes, pictures = ({path.stem: path for path in paths if path.suffix in kind} for kind in _BESIDE)
+    for path in (*notes.values(), *pictures.values()):
+        if path.stem not in stems:
+            raise ConfigError("there is no result beside this file", where=str(path), fix=f"keep {path.stem}{SUFFIX}")
+    files = [
+        ResultFile(path, read(path, benches), _read_note(notes.get(path.stem)), pictures.get(path.stem))
+        for path in results
+    ]
     return sorted(files, key=lambda file: (benches.index(file.kept.bench), file.path.name))
 
 
