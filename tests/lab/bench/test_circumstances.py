@@ -22,12 +22,15 @@ def test_what_is_unknown_about_a_machine_is_stated() -> None:
 
 def test_a_commit_counts_only_if_it_contains_the_package(tmp_path: Path) -> None:
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(tmp_path))
-    for command in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "first")):
-        subprocess.run([*git, *command], check=True)
+
+    def run(*commands: str) -> None:
+        for command in commands:
+            subprocess.run([*git, *command.split()], check=True)
+
+    run("init -q", "commit -q --allow-empty -m first")
     (tmp_path / "__init__.py").touch()
     assert this_commit(tmp_path) is None
-    for command in (("add", "."), ("commit", "-q", "-m", "second")):
-        subprocess.run([*git, *command], check=True)
+    run("add .", "commit -q -m second")
     commit = this_commit(tmp_path)
     assert commit is not None
     assert (len(commit.id), commit.modified) == (12, False)
