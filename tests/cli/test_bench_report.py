@@ -7,6 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from homeostat.cli.bench import app
+from homeostat.lab.bench.result_page import BENCHES
+
 Homeostat = Callable[..., Any]
 
 
@@ -25,3 +30,10 @@ def test_a_foreign_file_is_refused_in_one_line(homeostat: Homeostat, tmp_path: P
     assert (result.code, out.exists()) == (2, False)
     assert result.err.count("\n") == 1
     assert "duel.json: this is not a result of a bench" in result.err
+
+
+def test_every_bench_can_be_kept_and_has_a_section() -> None:
+    group: Any = typer.main.get_command(app)
+    benches = {name: command for name, command in group.commands.items() if name != "report"}
+    assert set(BENCHES) == set(benches)
+    assert [name for name, each in benches.items() if "keep" not in {option.name for option in each.params}] == []
