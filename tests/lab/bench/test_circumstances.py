@@ -21,7 +21,7 @@ def test_what_is_unknown_about_a_machine_is_stated() -> None:
 
 
 def test_a_commit_counts_only_if_it_contains_the_package(tmp_path: Path) -> None:
-    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(tmp_path))
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false", "-C", str(tmp_path))
 
     def run(*commands: str) -> None:
         for command in commands:

@@ -63,3 +63,19 @@ def test_the_better_side_wins() -> None:
     assert (less.verdict, more.verdict) == ("wins", "loses")
     assert Contest("", "", "", 2.0, 2.0).verdict == "equal"
     assert Contest("", "", "", None, 2.0).verdict == "unknown"
+
+
+@pytest.mark.parametrize(("interval", "verdict"), [([0.3, 0.6], "unclear"), ([0.1, 0.3], "wins")])
+def test_overlapping_intervals_have_no_winner(interval: list[float], verdict: str) -> None:
+    ours = {"late": {"share": 0.2, "interval": interval}}
+    theirs = {"late": {"share": 0.5, "interval": [0.4, 0.6]}}
+    (contest,) = against("here", "pid", ours, theirs, less={"late": "late.share"})
+    assert contest.verdict == verdict
+    (contest,) = against(
+        "here",
+        "pid",
+        {"s": {"median": 1, "low": 0, "high": 2}},
+        {"s": {"median": 3, "low": 2, "high": 4}},
+        less={"s": "s.median"},
+    )
+    assert contest.verdict == "unclear"

@@ -55,9 +55,9 @@ def test_a_forecast_is_compared_with_reacting() -> None:
 
 
 def test_forecasts_are_compared_with_each_candidate() -> None:
-    section, hours = BY_BENCH["forecast"], np.arange(240)
-    rates = np.asarray(100.0 + 50.0 * np.sin(hours / 24.0 * 2.0 * np.pi), dtype=np.float64)
-    load = Load("x.csv", hours * 3600.0, rates)
+    section, times_s = BY_BENCH["forecast"], np.arange(240, dtype=np.float64) * 3600.0
+    rates = np.asarray(100.0 + 50.0 * np.sin(times_s / 86_400.0 * 2.0 * np.pi), dtype=np.float64)
+    load = Load("x.csv", times_s, rates)
     figures = forecast.measure([load], horizons_s=[3600.0], origins=4, candidates=CANDIDATES[:2])
     by_forecast, coverage = section.tables(figures)
     assert [row[0] for row in by_forecast.rows] == list(figures["mean_mase"])

@@ -21,6 +21,7 @@ _BY_BENCH = {section.bench: section for section in SECTIONS}
 _VERDICTS = {
     "wins": "What Homeostat wins",
     "loses": "What Homeostat loses",
+    "unclear": "Too close to call: the 95 % intervals overlap",
     "equal": "Where both are equal",
     "unknown": "What could not be compared",
 }
@@ -29,6 +30,11 @@ _HEAD = """\
 
 The command [`homeostat bench report`](reference/commands.md#homeostat-bench-report) writes this page from the files in
 `{directory}`. Do not edit it. Every figure is in one of these files, which a bench wrote with `--keep`.
+
+Where a bench compares Homeostat with others, the comparison is listed below as won or lost. If both figures have a 95 %
+interval and these overlap, neither wins. Other figures are compared as measured: with few runs, a small difference can
+be chance. Names such as `ds2` mean our implementations of published rules ([policies](reference/policies.md)), not the
+systems themselves.
 """
 _FIGURE = re.compile(r"\d[\d,]*(?:\.\d+)?")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Figures = Mapping[str, Any]
+Interval = tuple[float, float]
 _NONE = "–"
 
 
@@ -22,7 +23,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """One figure of Homeostat beside that of another, or None if it was not measured. `more` is better, or less."""
+    """One figure of Homeostat beside that of another, or None if it was not measured. `more` is better, or less.
+
+    If both have a 95 % interval and these overlap, neither wins.
+    """
 
     where: str
     other: str
@@ -30,6 +34,7 @@ class Contest:
     ours: float | None
     theirs: float | None
     more: bool = False
+    intervals: tuple[Interval, Interval] | None = None
 
     @property
     def verdict(self) -> str:
@@ -37,6 +42,10 @@ class Contest:
             return "unknown"
         if self.ours == self.theirs:
             return "equal"
+        if self.intervals is not None:
+            (low, high), (their_low, their_high) = self.intervals
+            if low <= their_high and their_low <= high:
+                return "unclear"
         return "wins" if (self.ours > self.theirs) == self.more else "loses"
 
 
@@ -148,10 +157,21 @@ def against(
     ours: Figures,
     theirs: Figures,
     *,
-    less: Mapping[str, str],
+    less: Mapping[str, str] | None = None,
     more: Mapping[str, str] | None = None,
 ) -> Iterator[Contest]:
     """The same figures of both: by label, the paths of those of which less is better, and of which more is."""
-    for labels, better in ((less, False), (more or {}, True)):
+    for labels, better in ((less or {}, False), (more or {}, True)):
         for label, path in labels.items():
-            yield Contest(where, other, label, value_at(ours, path), value_at(theirs, path), better)
+            mine, its = _interval(ours, path), _interval(theirs, path)
+            intervals = None if mine is None or its is None else (mine, its)
+            yield Contest(where, other, label, value_at(ours, path), value_at(theirs, path), better, intervals)
+
+
+def _interval(figures: Figures, path: str) -> Interval | None:
+    """The interval beside a figure, as benches write it: `interval`, or `low` and `high`."""
+    beside = value_at(figures, path.rpartition(".")[0])
+    if beside.get("interval") is not None:
+        low, high = beside["interval"]
+        return low, high
+    return (beside["low"], beside["high"]) if "low" in beside and "high" in beside else None

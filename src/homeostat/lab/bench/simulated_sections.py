@@ -115,8 +115,8 @@ def _mixes_tables(figures: Figures) -> Iterable[Table]:
         nested(figures["engines"], "all"),
         {
             "runs": "runs",
-            "unhealthy s": "unhealthy_s.median",
-            "÷ oracle": "over_oracle.median",
+            "unhealthy s, median": "unhealthy_s.median",
+            "÷ oracle, median": "over_oracle.median",
             "÷ oracle at worst": "over_oracle.worst",
             "plans": "plans",
             "wrong": "wrong",
@@ -128,7 +128,7 @@ def _mixes_tables(figures: Figures) -> Iterable[Table]:
 
 
 def _mixes_contests(figures: Figures) -> Iterator[Contest]:
-    less = {"unhealthy s": "unhealthy_s.median", "wrong actions": "wrong", "false remedies": "false_remedies"}
+    less = {"unhealthy s, median": "unhealthy_s.median", "wrong actions": "wrong", "false remedies": "false_remedies"}
     for engine, measured in figures["engines"].items():
         yield from against(f"mixes, {engine}", _PAPER, measured["all"][OURS], measured["all"][_PAPER], less=less)
 
@@ -164,8 +164,9 @@ def _catchup_contests(figures: Figures) -> Iterator[Contest]:
     model = figures["admission"]["model"]["all"]
     for rule, cases in figures["admission"].items():
         if rule != "model":
+            less = {"share of batches that take too long": "late.share"}
             more = {"share of batches in budget": "in_budget.share"}
-            yield from against("catchup", rule, model, cases["all"], less={}, more=more)
+            yield from against("catchup", rule, model, cases["all"], less=less, more=more)
 
 
 def _diagnosis_tables(figures: Figures) -> Iterable[Table]:
@@ -187,6 +188,7 @@ def _diagnosis_tables(figures: Figures) -> Iterable[Table]:
 
 def _diagnosis_contests(figures: Figures) -> Iterator[Contest]:
     less = {
+        "calibration error": "calibration_error",
         "faults never named": "never_named",
         "runs with useless scaling": "vain_scaling_runs",
         "clean runs with a diagnosis": "clean_runs_with_a_diagnosis",
@@ -194,7 +196,8 @@ def _diagnosis_contests(figures: Figures) -> Iterator[Contest]:
     for other, theirs in figures["policies"].items():
         if other != OURS:
             ours = figures["policies"][OURS]
-            yield from against("diagnosis", other, ours, theirs, less=less, more={"macro-F1": "macro_f1"})
+            more = {"macro-F1": "macro_f1", "macro-F1 of the causes that each can name": "macro_f1_of_claims"}
+            yield from against("diagnosis", other, ours, theirs, less=less, more=more)
 
 
 def _forecast_tables(figures: Figures) -> Iterable[Table]:
