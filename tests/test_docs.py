@@ -111,6 +111,13 @@ def test_every_direct_dependency_has_its_reason() -> None:
     assert {name for name in names if not re.search(rf"^{name}==", locked, re.M)} == {"statsforecast"}
 
 
+def test_the_survey_of_state_knows_every_command_for_state() -> None:
+    """A new command means that something which the page calls missing may be there now."""
+    page = (ROOT / "docs" / "explanation" / "state-survey.md").read_text(encoding="utf-8")
+    available = {path.removeprefix("homeostat ") for path, _ in commands() if path.startswith("homeostat state ")}
+    assert set(re.findall(r"`(state [a-z]+)`", page)) == available
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives to the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)

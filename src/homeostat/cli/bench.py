@@ -8,10 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from homeostat.cli import bench_catchup, bench_diagnosis, bench_duel, bench_endurance, bench_mixes, bench_spark
+from homeostat.cli import (
+    bench_catchup,
+    bench_diagnosis,
+    bench_duel,
+    bench_endurance,
+    bench_forecast,
+    bench_mixes,
+    bench_report,
+    bench_spark,
+)
+from homeostat.cli.bench_keep import KeepOption, deliver
 from homeostat.cli.figures import format_figure, numbers
-from homeostat.cli.output import JsonFlag, print_json, print_table, say
-from homeostat.cli.plugin_options import WithOption, load_plugins
+from homeostat.cli.output import JsonFlag, print_table, say
 from homeostat.core.errors import ConfigError
 
 ENGINES = ("dataflow", "microbatch", "all")
@@ -26,13 +35,13 @@ def control(
     ] = 300,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="How many times to run the simulated hour.")] = 3,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Time the control loop with 100 to 10,000 instances, and a simulated hour and a plan with 10,000."""
     from homeostat.lab.bench import control as bench
 
     result = bench.measure(steps=steps, repeats=repeats, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     rows = [
         (
@@ -67,6 +76,7 @@ def service(
         int, typer.Option("--cycles", min=5, help="Steps of the loop in each part of the six rounds.")
     ] = 10,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Time the dashboard on a large log, and the control loop with and without open dashboards."""
     from homeostat.lab.bench import dashboard as bench
@@ -80,8 +90,7 @@ def service(
         cycles=cycles,
         tell=say,
     )
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     print_table(("figure", "value"), [(name, str(value)) for name, value in result.items()], right=("value",))
 
@@ -97,6 +106,7 @@ def noise(
     ] = 1000,
     engine: Annotated[str, typer.Option("--engine", help="Simulated engine: dataflow, microbatch or all.")] = "all",
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Count the false alarms on noise, and time how fast a real overload is detected."""
     from homeostat.lab.bench import noise as bench
@@ -105,8 +115,7 @@ def noise(
         raise ConfigError(f"unknown engine {engine!r}", where="--engine", fix=f"use one of {', '.join(ENGINES)}")
     say(f"simulating {days} days and {seeds} overloads on each engine; this takes minutes")
     result = bench.main(days=days, seeds=seeds, first_seed=first_seed, engine=engine)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     rows = [
         (name, key, format_figure(value))
@@ -125,6 +134,7 @@ def models(
         float, typer.Option("--scale", min=0.1, max=10, help="Factor for the length of all runs on Spark.")
     ] = 1.0,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Predict the performance of configurations that were not used for fitting, and compare with measurements."""
     from homeostat.lab.bench import models as bench
@@ -132,8 +142,7 @@ def models(
     if side not in (*bench.SIDES, "all"):
         raise ConfigError(f"unknown side {side!r}", where="--side", fix=f"use one of {', '.join(bench.SIDES)}, all")
     result = bench.measure(sides=bench.SIDES if side == "all" else (side,), scale=scale, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     for name in bench.SIDES:
         if name in result:
@@ -184,13 +193,12 @@ def _print_latency(measured: Mapping[str, Any]) -> None:
 
 
 @app.command("convergence")
-def convergence(json: JsonFlag = False) -> None:
+def convergence(json: JsonFlag = False, keep: KeepOption = None) -> None:
     """Count the steps to the right size in E7, E8 and 36 runs like E9, compared with DS2."""
     from homeostat.lab.bench import convergence as bench
 
     result = bench.measure(tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("experiment", "noise", "policy", "steps", "instances at the end", "above the optimum", "unhealthy s")
     many = [(noise, run) for noise, measured in result["E9"].items() for run in measured["runs"]]
@@ -227,6 +235,7 @@ def preempt(
     days: Annotated[int, typer.Option("--days", min=1, help="Days to simulate. Earlier days serve as history.")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the noise and of the unpredictable spikes.")] = 1,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Compare acting on a forecast with reactive policies and an oracle: time behind, and cost."""
     from homeostat.lab.bench import preempt as bench
@@ -234,8 +243,7 @@ def preempt(
 
     cases = [bench.synthetic_case(days, seed), *(bench.from_trace(load_file.read(path), days) for path in trace or ())]
     result = bench.measure(cases, seed=seed, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("load", "policy", "seconds behind", "executor hours", "actions", "ahead of a rise")
     rows = [
@@ -265,6 +273,7 @@ def skew(
         str, typer.Option("--exponents", metavar="X,X,…", help="Zipf exponents of the key distribution.")
     ] = "0,0.5,1,1.5,2",
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Measure the gain of spreading hot keys: throughput with and without it, and with evenly spread keys."""
     from homeostat.lab.bench import skew as bench
@@ -276,8 +285,7 @@ def skew(
         exponents=numbers(exponents, "--exponents", at_least=0),
         tell=say,
     )
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("engine", "keys", "largest", "without /s", "with /s", "ideal /s", "gain", "share of ideal")
     rows = [
@@ -301,13 +309,13 @@ def synopses(
         int, typer.Option("--keys", min=1000, help="Number of distinct keys to feed into each synopsis.")
     ] = 10_000_000,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Check that the error and memory of every synopsis stay within their stated bounds."""
     from homeostat.lab.bench import synopses as bench
 
     result = bench.measure(keys=keys, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("synopsis", "error", "stated", "bytes", "stated bytes", "within", "seconds")
     rows = [
@@ -323,77 +331,14 @@ def synopses(
     print_table(columns, rows, right=columns[1:])
 
 
-@app.command("forecast")
-def forecast(
-    trace: Annotated[
-        list[Path],
-        typer.Option("--trace", metavar="FILE", help="CSV file with times and numbers. Repeatable."),
-    ],
-    horizon: Annotated[
-        list[str] | None,
-        typer.Option("--horizon", metavar="TIME", help="Horizon. Repeatable. Default: 15 min, 1 h, 6 h and 1 d."),
-    ] = None,
-    origins: Annotated[
-        int, typer.Option("--origins", min=4, help="Number of points in each load to forecast from.")
-    ] = 24,
-    with_: WithOption = None,
-    json: JsonFlag = False,
-) -> None:
-    """Forecast recorded loads from many points in time, and compare with the actual load and simpler forecasts."""
-    from homeostat.lab.bench import forecast as bench
-    from homeostat.models.forecast import CANDIDATES
-    from homeostat.recorded_data import load_file
-    from homeostat.strict.units import UnitError, parse_duration
-
-    try:
-        horizons_s = [parse_duration(each) for each in horizon] if horizon else bench.HORIZONS_S
-    except UnitError as error:
-        raise ConfigError(str(error), where="--horizon") from None
-    if not min(horizons_s) > 0:
-        raise ConfigError("must be above 0", where="--horizon", fix="write a time such as '1 h'")
-    result = bench.measure(
-        [load_file.read(path) for path in trace],
-        horizons_s=horizons_s,
-        origins=origins,
-        candidates=(*CANDIDATES, *load_plugins("forecasters", with_)),
-        tell=say,
-    )
-    if json:
-        print_json(result)
-        return
-    _print_forecasts(result)
-
-
-def _print_forecasts(result: Mapping[str, Any]) -> None:
-    names = list(result["mean_mase"])
-    columns = ("trace", "ahead", *names, "covered")
-    rows = [
-        (
-            Path(trace).name,
-            horizon,
-            *(format_figure(cell["mase"].get(name)) for name in names),
-            format_figure(cell["coverage"]),
-        )
-        for trace, measured in result["traces"].items()
-        for horizon, cell in measured["horizons"].items()
-    ]
-    rows.append(
-        (
-            "mean",
-            "",
-            *(format_figure(result["mean_mase"][name]) for name in names),
-            format_figure(result["mean_coverage"]),
-        )
-    )
-    print_table(columns, rows, right=columns[1:], fold=("trace",))
-    print(f"MASE; covered: share of the actual values within the {result['nominal_coverage']:.0%} interval")
-    for name, ratio in result["champion_over"].items():
-        worst = result["worst"].get(f"champion ÷ {name}")
-        at_worst = f", at worst {worst['ratio']:.2f} ({worst['at']})" if worst else ""
-        print(f"champion ÷ {name:<16} {ratio:.2f}{at_worst}")
-
-
-for _bench in (bench_mixes.mixes, bench_catchup.catchup, bench_endurance.endurance, bench_diagnosis.diagnosis):
+for _bench in (
+    bench_mixes.mixes,
+    bench_catchup.catchup,
+    bench_endurance.endurance,
+    bench_diagnosis.diagnosis,
+    bench_forecast.forecast,
+    bench_duel.duel,
+    bench_report.report,
+):
     app.command()(_bench)
-app.command()(bench_duel.duel)
 bench_spark.register(app)

@@ -8,21 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
+from homeostat.cli.bench_keep import KeepOption, deliver
 from homeostat.cli.figures import format_figure, share
-from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.cli.output import JsonFlag, print_table, say
 
 
 def catchup(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of outages, each with its own seed.")] = 20,
     first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="First seed.")] = 1000,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Work off the backlog of an outage, and compare with the best fixed configuration, the prediction and a PID."""
     from homeostat.lab.bench import catch_up as bench
 
     result = bench.measure(seeds=seeds, first_seed=first_seed, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     _print(result)
 

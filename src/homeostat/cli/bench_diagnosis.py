@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.cli.bench_keep import KeepOption, deliver
+from homeostat.cli.output import JsonFlag, print_table, say
 from homeostat.core.errors import ConfigError
 
 _DRAWS = ("usual", "wide")
@@ -26,6 +27,7 @@ def diagnosis(
         ),
     ] = None,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Diagnose random simulated runs with known faults, and compare with published rules."""
     if draw not in _DRAWS:
@@ -43,8 +45,7 @@ def diagnosis(
         draw_cases = diagnosis_wide.wide_cases if draw == "wide" else bench.cases
         drawn = draw_cases(runs, first_seed)
         result = {"draw": draw, "first_seed": first_seed, **bench.measure(policies, drawn, say)}
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     for name, figures in result["policies"].items():
         print(f"{name}: macro-F1 {figures['macro_f1']:.2f}, calibration error {figures['calibration_error']:.2f}")

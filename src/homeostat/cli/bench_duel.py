@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.cli.bench_keep import KeepOption, deliver
+from homeostat.cli.output import JsonFlag, print_table, say
 from homeostat.core.errors import ConfigError
 
 _Traces = Annotated[
@@ -75,6 +76,7 @@ def duel(
     faults: _Faults = False,
     picture: _Picture = None,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Run policies on recorded loads, and compare violations, lag, cost and actions over several seeds."""
     from homeostat.cli import duel_picture
@@ -98,9 +100,7 @@ def duel(
     )
     if picture is not None:
         duel_picture.draw(result, picture)
-    if json:
-        print_json(result)
-    else:
+    if not deliver(result, json=json, keep=keep):
         _print(result)
 
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.cli.bench_keep import KeepOption, deliver
+from homeostat.cli.output import JsonFlag, print_table, say
 
 
 def endurance(
@@ -16,6 +17,7 @@ def endurance(
     ] = 20,
     batch: Annotated[float, typer.Option("--batch", min=1.0, help="Simulated seconds between two batches.")] = 120.0,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Run one manager for many simulated days, and measure whether its memory or its log grows."""
     from homeostat.lab.bench import endurance as bench
@@ -24,8 +26,7 @@ def endurance(
         f"simulating {days:g} days of {queries} queries with a batch every {batch:g} s; 30 days take about half an hour"
     )
     result = bench.measure(days=days, queries=queries, batch_s=batch, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("what", "after a day", "at the end", "growth per day", "interval", "within noise")
     names = {

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from homeostat.cli.bench_keep import KeepOption, deliver
 from homeostat.cli.figures import format_figure
-from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.cli.output import JsonFlag, print_table, say
 from homeostat.core.errors import ConfigError
 
 _ALL = "all"
@@ -31,6 +32,7 @@ def mixes(
     ] = None,
     engine: Annotated[str, typer.Option("--engine", help="Simulated engine: dataflow, microbatch or all.")] = _ALL,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Fix two or three problems at once, and compare the results with the paper's table and an oracle."""
     from homeostat.lab.bench import mixes as bench
@@ -49,8 +51,7 @@ def mixes(
         mix=wanted_mixes,
         tell=say,
     )
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     _print(result)
 

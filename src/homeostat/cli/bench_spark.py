@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from homeostat.cli.bench_keep import KeepOption, deliver
 from homeostat.cli.figures import format_figure, numbers, share
-from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.cli.output import JsonFlag, print_table, say
 from homeostat.core.errors import ConfigError
 
 _SIDES = ("spark", "simulator")
@@ -32,6 +33,7 @@ def overhead(
         bool, typer.Option("--kafka", help="The job reads from a Kafka broker that the benchmark starts.")
     ] = False,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Measure on Spark how much the manager slows a CPU-bound job and its driver."""
     from homeostat.lab.bench import overhead as bench
@@ -42,8 +44,7 @@ def overhead(
 
         require_kafka(lambda line: say(f"homeostat: {line}"))
     result = bench.measure(pairs=pairs, batches=batches, tasks=sizes, kafka=kafka, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     interval = format_figure(result["throughput_ratio_interval"])
     print(f"throughput with ÷ without  {result['throughput_ratio']:.3f} ({interval}, {pairs} pairs)")
@@ -64,13 +65,13 @@ def heal(
     ] = "2,4",
     seed: Annotated[int, typer.Option("--seed", help="Seed that chooses the executors and the order of the runs.")] = 1,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Slow down executors of a real application, and count how often Homeostat replaces exactly these."""
     from homeostat.lab.bench import heal as bench
 
     result = bench.measure(runs=runs, factors=numbers(factors, "--factors", at_least=1.1), seed=seed, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("times slower", "runs", "within 5 batches", "at all", "batches until replaced")
     rows = [
@@ -101,6 +102,7 @@ def twin(
         float, typer.Option("--scale", min=0.1, max=10, help="Factor for the length of all runs on Spark.")
     ] = 1.0,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Fit the simulator to real runs, and compare it with other real runs."""
     from homeostat.lab.bench import twin as bench
@@ -110,8 +112,7 @@ def twin(
     if only not in parts:
         raise ConfigError(f"unknown part {only!r}", where="--only", fix=f"use one of {', '.join(parts)}")
     result = bench.measure(parts=bench.PARTS if only == "all" else (only,), scale=scale, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     if "median_error" in result:
         print(f"median error of the batch duration     {result['median_error']:.0%}")
@@ -130,14 +131,14 @@ def state(
     ] = "10000,100000,1000000",
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements per size. The median is printed.")] = 3,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Measure on Spark how long a change of state partitions pauses a query, compared with a restart."""
     from homeostat.lab.bench import state as bench
 
     sizes = [int(size) for size in numbers(keys, "--keys", at_least=100)]
     result = bench.measure(keys=sizes, repeats=repeats, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     rows = [
         (f"{int(size):,}", what, f"{seconds:.2f}")
@@ -158,14 +159,14 @@ def chaos(
         Path | None, typer.Option("--directory", metavar="DIR", help="Empty directory for all files of the benchmark.")
     ] = None,
     json: JsonFlag = False,
+    keep: KeepOption = None,
 ) -> None:
     """Inject random faults into a real application under `homeostat run`, and check that it recovers from each."""
     from homeostat.lab.bench import chaos as bench
 
     kinds = bench.kinds_named([name.strip() for name in only.split(",") if name.strip()])
     result = bench.measure(minutes=minutes, seed=seed, kinds=kinds, most=faults, directory=directory, tell=say)
-    if json:
-        print_json(result)
+    if deliver(result, json=json, keep=keep):
         return
     columns = ("fault", "injected", "survived", "median s", "longest s")
     rows = [
