@@ -24,6 +24,7 @@ from homeostat.core.loop_state import Mode
 from homeostat.core.objective import Objective
 from homeostat.policies import dotted_paths, registry
 from homeostat.settings import FileLimits, KafkaSettings, LogSettings, PluginSettings, Settings
+from homeostat.store.address import PASSWORD_VARIABLE, LogAddress, log_address, without_password
 from homeostat.strict import toml_problems, units
 from homeostat.strict.toml_lines import KeyPath
 from homeostat.strict.toml_reading import (
@@ -40,7 +41,7 @@ from homeostat.strict.toml_reading import (
 FILE = "homeostat.toml"
 PREFIX = "HOMEOSTAT_"
 DEFAULT = "default"
-OTHER_VARIABLES = frozenset({"HOMEOSTAT_DEBUG", "HOMEOSTAT_WEBHOOK"})
+OTHER_VARIABLES = frozenset({"HOMEOSTAT_DEBUG", "HOMEOSTAT_WEBHOOK", PASSWORD_VARIABLE})
 # Kubernetes sets these variables for each service of the namespace, also for one named `homeostat`.
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]+(_PROTO|_PORT|_ADDR)?)?)")
 _THROUGHPUT = ("throughput", "throughput.paper")
@@ -80,7 +81,9 @@ class FileSettings(Settings):
         "advice has been right three times, `regulate` acts",
     )
     store: Annotated[str, Field(min_length=1)] = Field(
-        "homeostat.sqlite", description="SQLite file of the log; a relative path starts at the working directory"
+        "homeostat.sqlite",
+        description="SQLite file of the log, whose relative path starts at the working directory, or "
+        "`postgresql://user@host/database`",
     )
     objective: ObjectiveSettings = ObjectiveSettings()
     log: LogSettings = LogSettings()
@@ -161,7 +164,7 @@ class Value:
 class Config:
     policy: str
     mode: Mode
-    store: Path
+    store: LogAddress
     objective: Objective
     settings: Settings
     values: Mapping[str, Value]
@@ -328,14 +331,18 @@ def _read(sources: _Sources) -> Config:
     return Config(
         policy=table.policy,
         mode=table.mode,
-        store=Path(table.store),
+        store=log_address(table.store),
         objective=objective,
         settings=Settings(**{name: getattr(table, name) for name in Settings.model_fields}),
-        values={entry.key: sources.value(entry) for entry in entries()},
+        values={entry.key: _printable(sources.value(entry)) for entry in entries()},
         log=table.log,
         files=table.files,
         kafka=table.kafka,
     )
+
+
+def _printable(value: Value) -> Value:
+    return Value(without_password(value.raw), value.origin) if isinstance(value.raw, str) else value
 
 
 def _objective(table: ObjectiveSettings) -> Objective:

@@ -15,9 +15,10 @@ from homeostat.runtime.identity import IDENTITY, Identity, identity_of, is_older
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import Lease
 from homeostat.runtime.store_lease import StoreLease
+from homeostat.store.address import LogAddress
 from homeostat.store.damaged_log import set_aside
 from homeostat.store.reopening import reopen
-from homeostat.store.sqlite import SqliteStore
+from homeostat.store.sql_store import SqlStore
 
 TAKEN_OVER = "another manager has taken over this application, because this one did not respond for too long"
 
@@ -30,7 +31,7 @@ class ApplicationHold:
     `damaged_log` is the file to which the log was moved if it was damaged when the manager started.
     """
 
-    def __init__(self, directory: Path, log: Path, *, pause: Callable[[float], object] = time.sleep) -> None:
+    def __init__(self, directory: Path, log: LogAddress, *, pause: Callable[[float], object] = time.sleep) -> None:
         self._directory, self._log, self._pause = directory, log, pause
         self._file_leases: list[Lease] = []
         self._store_lease: StoreLease | None = None
@@ -57,6 +58,8 @@ class ApplicationHold:
         try:
             lease = self._taken_lease()
         except DamagedLogError:  # the job matters more than its log
+            if not isinstance(self._log, Path):
+                raise
             self.damaged_log = set_aside(self._log)
             lease = self._taken_lease()
         self._store_lease, self.name = lease, lease.name
@@ -81,14 +84,14 @@ class ApplicationHold:
     def lost(self) -> bool:
         return self._store_lease is not None and self._store_lease.lost
 
-    def enrol(self, store: SqliteStore, *runs: str) -> None:
+    def enrol(self, store: SqlStore, *runs: str) -> None:
         """Let this manager, and no other, write these runs to the log that was opened."""
         assert self._store_lease is not None, "take the log first"
         self._store_lease.enrol(store)
         for run in runs:
             self._store_lease.bind(store, run)
 
-    def open_log(self, *runs: str) -> SqliteStore:
+    def open_log(self, *runs: str) -> SqlStore:
         """The log that is there now, in which only this manager writes these runs."""
         store = reopen(self._log)
         try:

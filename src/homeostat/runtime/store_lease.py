@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from homeostat.core.errors import HomeostatError, LeaseLostError, StoreError
+from homeostat.runtime.announcement import log_of
 from homeostat.runtime.identity import IDENTITY, Identity, read_identity
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import LeaseTakenError
+from homeostat.store.address import LogAddress
+from homeostat.store.opening import open_store
 from homeostat.store.registered_applications import ApplicationTable, Holder
 from homeostat.store.reopening import reopen
-from homeostat.store.sqlite import SqliteStore
+from homeostat.store.sql_store import SqlStore
 
 # How often the holder shows that it is alive. Each time, it makes a small write without a flush to the disk.
 BEAT_S = 2.0
@@ -40,7 +43,7 @@ class StoreLease:
 
     def __init__(
         self,
-        log: Path,
+        log: LogAddress,
         identity: Identity,
         directory: Path,
         *,
@@ -62,11 +65,11 @@ class StoreLease:
         )
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._beat_on, name="homeostat lease", daemon=True)
-        self._store: SqliteStore | None = None
+        self._store: SqlStore | None = None
 
     def take(self) -> None:
         """Raise LeaseTakenError if another manager has it. Takes up to WATCH_S if one on another host died."""
-        store = SqliteStore(self._log)
+        store = open_store(self._log)
         try:
             table = ApplicationTable(store)
             self.name = table.register(self._identity.id, self._directory.name, adopts=self._identity.adopts)
@@ -82,7 +85,7 @@ class StoreLease:
         self._store = store
         self._thread.start()
 
-    def enrol(self, store: SqliteStore) -> None:
+    def enrol(self, store: SqlStore) -> None:
         """Let this manager write to the log that was opened, which may be a new file in place of the old one."""
         table = ApplicationTable(store)
         name = table.register(self._identity.id, self.name, adopts=True)
@@ -93,7 +96,7 @@ class StoreLease:
             self.lost = True
         store.fence(self._identity.id, self._me.token)
 
-    def bind(self, store: SqliteStore, run: str) -> None:
+    def bind(self, store: SqlStore, run: str) -> None:
         ApplicationTable(store).bind(run, self._identity.id)
 
     def release(self) -> None:
@@ -187,15 +190,15 @@ class StoreLease:
         )
 
 
-def log_after(announcement: Mapping[str, Any]) -> SqliteStore:
+def log_after(announcement: Mapping[str, Any]) -> SqlStore:
     """The log of a manager that has ended. It can be written until another manager takes over the application."""
-    store = SqliteStore(Path(str(announcement["store"])), guest=True)
+    store = open_store(log_of(announcement), guest=True)
     try:
         identity = str(announcement.get("identity", ""))
         holder = ApplicationTable(store).holder(identity)
         ended = (socket.gethostname(), announcement.get("process"))
         if holder.token and (holder.host, holder.process) != ended:
-            raise LeaseLostError("another manager has taken over this application", where=str(store.path))
+            raise LeaseLostError("another manager has taken over this application", where=store.where)
         store.fence(identity, holder.token)
     except BaseException:
         store.close()
