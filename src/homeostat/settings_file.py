@@ -44,6 +44,7 @@ DEFAULT = "default"
 OTHER_VARIABLES = frozenset({"HOMEOSTAT_DEBUG", "HOMEOSTAT_WEBHOOK", PASSWORD_VARIABLE})
 # Kubernetes sets these variables for each service of the namespace, also for one named `homeostat`.
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]+(_PROTO|_PORT|_ADDR)?)?)")
+_NAME = re.compile(r"\w[\w.-]{0,99}")
 _THROUGHPUT = ("throughput", "throughput.paper")
 _LATENCY = "latency"
 
@@ -85,10 +86,22 @@ class FileSettings(Settings):
         description="SQLite file of the log, whose relative path starts at the working directory, or "
         "`postgresql://user@host/database`",
     )
+    application: str = Field(
+        "",
+        description="the name by which a driver on another machine continues this application; "
+        "without it, the directory identifies the application",
+    )
     objective: ObjectiveSettings = ObjectiveSettings()
     log: LogSettings = LogSettings()
     files: FileLimits = FileLimits()
     kafka: KafkaSettings = KafkaSettings()
+
+    @field_validator("application")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if name and not _NAME.fullmatch(name):
+            raise ContradictionError(f"'{name}' is not a name", fix="use letters, digits, '.', '_' and '-'")
+        return name
 
     @field_validator("policy")
     @classmethod
@@ -171,6 +184,7 @@ class Config:
     log: LogSettings = LogSettings()
     files: FileLimits = FileLimits()
     kafka: KafkaSettings = KafkaSettings()
+    application: str = ""
 
     @property
     def sections(self) -> dict[str, dict[str, object]]:
@@ -338,6 +352,7 @@ def _read(sources: _Sources) -> Config:
         log=table.log,
         files=table.files,
         kafka=table.kafka,
+        application=table.application,
     )
 
 

@@ -124,7 +124,7 @@ def test_old_batches_become_minutes_and_the_size_is_known(postgres: PostgresServ
         store.append("run", batches)
         Retention(store, LogSettings.model_validate({"detail": "1 h"})).finish()
         counts = {kind: len(store.records("run", kinds=(kind,))) for kind in (BATCH, MINUTE)}
-        assert counts[BATCH] < 80
+        assert counts[BATCH] < 130
         assert counts[MINUTE] > 380
         store.compact()
         usage = store.usage()

@@ -11,7 +11,13 @@ from typing import Self
 
 from homeostat.core.errors import DamagedLogError
 from homeostat.runtime.announcement import user_state
-from homeostat.runtime.identity import IDENTITY, Identity, identity_of, is_older_than_identities
+from homeostat.runtime.identity import (
+    Identity,
+    how_to_tell_apart,
+    identity_of,
+    identity_of_name,
+    is_older_than_identities,
+)
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import Lease
 from homeostat.runtime.store_lease import StoreLease
@@ -27,29 +33,37 @@ class ApplicationHold:
     """The directory is locked against other processes that use it. The identity is locked on this host, which also
     keeps out a copy of the directory that uses another log. The log has a lease against managers on other hosts.
 
-    `name` is the name of the application in the log: that of its directory, unless another application has it.
+    `application` is the name in the settings, if there is one. `name` is the name of the application in the log: that
+    in the settings or of its directory, unless another application has it.
     `damaged_log` is the file to which the log was moved if it was damaged when the manager started.
     """
 
-    def __init__(self, directory: Path, log: LogAddress, *, pause: Callable[[float], object] = time.sleep) -> None:
-        self._directory, self._log, self._pause = directory, log, pause
+    def __init__(
+        self,
+        directory: Path,
+        log: LogAddress,
+        *,
+        application: str = "",
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._directory, self._log, self._application, self._pause = directory, log, application, pause
         self._file_leases: list[Lease] = []
         self._store_lease: StoreLease | None = None
         self.identity = Identity("")
-        self.name = directory.name
+        self.name = application or directory.name
         self.damaged_log: Path | None = None
 
     def take_files(self) -> None:
         """The part that never waits."""
         adopts = is_older_than_identities(self._directory)
         self._take(Lease(self._directory / LEASE))
-        self.identity = identity_of(self._directory, adopts=adopts)
+        name = self._application
+        self.identity = identity_of_name(name) if name else identity_of(self._directory, adopts=adopts)
         with suppress(OSError, RuntimeError):  # a user without a writable home directory
             self._take(
                 Lease(
                     user_state() / "leases" / self.identity.id,
-                    fix=f"stop it first; if {self._directory} is a copy, delete {self._directory / IDENTITY} "
-                    "to give it its own identity",
+                    fix=f"stop it first{how_to_tell_apart(self.identity, self._directory)}",
                 )
             )
 

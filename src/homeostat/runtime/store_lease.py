@@ -19,7 +19,7 @@ from typing import Any
 
 from homeostat.core.errors import HomeostatError, LeaseLostError, StoreError
 from homeostat.runtime.announcement import log_of
-from homeostat.runtime.identity import IDENTITY, Identity, read_identity
+from homeostat.runtime.identity import IDENTITY, Identity, how_to_tell_apart, read_identity
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import LeaseTakenError
 from homeostat.store.address import LogAddress
@@ -72,7 +72,9 @@ class StoreLease:
         store = open_store(self._log)
         try:
             table = ApplicationTable(store)
-            self.name = table.register(self._identity.id, self._directory.name, adopts=self._identity.adopts)
+            self.name = table.register(
+                self._identity.id, self._identity.name or self._directory.name, adopts=self._identity.adopts
+            )
             before = table.holder(self._identity.id)
             self._refuse_copy(before)
             if before.token and not self._is_dead(before, table):
@@ -165,7 +167,7 @@ class StoreLease:
 
     def _refuse_copy(self, before: Holder) -> None:
         """A directory that was copied and not moved has the identity of another application."""
-        if not before.directory or Path(before.directory) == self._directory:
+        if self._identity.name or not before.directory or Path(before.directory) == self._directory:
             return
         original = Path(before.directory) / IDENTITY
         copied = False
@@ -182,7 +184,7 @@ class StoreLease:
 
     def _taken(self, holder: Holder) -> LeaseTakenError:
         place = f" (process {holder.process} on {holder.host}, in {holder.directory})" if holder.process else ""
-        copy = f"; if {self._directory} is a copy, delete {self._directory / IDENTITY} to give it its own identity"
+        copy = how_to_tell_apart(self._identity, self._directory)
         return LeaseTakenError(
             f"another manager already controls this application{place}",
             where=str(self._log),
