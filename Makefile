@@ -70,7 +70,7 @@ screenshots: setup ## the pictures of the dashboard in docs/pictures, from a sim
 
 lock: setup ## pin the newest versions that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra plot --extra serve --extra spark --extra synopses --group dev --universal --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra plot --extra postgres --extra serve --extra spark --extra synopses --group dev --universal --generate-hashes \
 	  --no-emit-index-url --no-header --python-version 3.11 --upgrade --quiet -o requirements.lock
 
 clean: ## remove what setup made

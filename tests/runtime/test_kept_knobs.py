@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from homeostat.core.errors import ConfigError, LeaseLostError
+from homeostat.core.record_json import JSON
 from homeostat.runtime.hold import ApplicationHold
 from homeostat.runtime.kept_knobs import STATE, KeptKnobs
 from homeostat.runtime.launch import KNOBS
@@ -69,8 +70,9 @@ def test_those_in_the_directory_are_taken_along_into_a_new_database(postgres: Po
 
 def test_damaged_ones_are_set_aside_and_newer_ones_refused(postgres: PostgresServer, tmp_path: Path) -> None:
     machine = Machine(tmp_path, postgres.new_address())
+    damaged: list[JSON] = [[1], {"values": {"trigger_s.counting": "soon"}}, {"executors": {"counting": 0}}]
     with machine.hold() as hold:
-        for content in ([1], {"values": {"trigger_s.counting": "soon"}}, {"executors": {"counting": 0}}):
+        for content in damaged:
             with closing(hold.open_log(hold.name)) as store:
                 store.save_state(hold.name, STATE, content)
             assert machine.knobs(hold).read() == {}
@@ -93,6 +95,5 @@ def test_a_driver_that_was_replaced_cannot_overwrite_them(postgres: PostgresServ
             assert table.take(hold.identity.id, type(holder)("another"), instead_of=holder)
         with pytest.raises(LeaseLostError):
             machine.knobs(hold).write({"executors": {"counting": 9}, "values": {}})
-    assert Machine(tmp_path / "elsewhere", machine.log)
     with closing(open_store(machine.log, read_only=True)) as store:
         assert store.load_state("words", STATE) == {"format": 2, **SETTINGS}

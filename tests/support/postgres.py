@@ -62,16 +62,18 @@ class PostgresServer:
             return cursor.fetchall() if cursor.description else []
 
     def create(self) -> None:
-        options = ["--pgdata", str(self.data), "--username", USER, "--auth", "trust", "--no-sync", "--encoding", "UTF8"]
-        self._run("initdb", *options, "--locale", "C.UTF-8").check_returncode()
+        options = ["--username", USER, "--auth", "trust", "--no-sync", "--encoding", "UTF8", "--locale", "C.UTF-8"]
+        command, user = [str(self.programs / "initdb"), "--pgdata", str(self.data), *options], _another_user()
+        subprocess.run(command, check=True, capture_output=True, cwd=self.directory, user=user)
         guarded = f"host all {GUARDED} 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
         (self.data / "pg_hba.conf").write_text(guarded)
 
     def start(self) -> None:
         options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        command = [self.programs / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.directory, *options]
+        places = ["-D", str(self.data), "-p", str(self.port), "-k", str(self.directory)]
+        command, user = [str(self.programs / "postgres"), *places, *options], _another_user()
         with (self.directory / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, **_as_another_user())
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, user=user)
         until_s = time.monotonic() + START_LIMIT_S
         while not self._answers():
             if time.monotonic() > until_s or self._process.poll() is not None:
@@ -98,10 +100,6 @@ class PostgresServer:
     def data(self) -> Path:
         return self.directory / "data"
 
-    def _run(self, program: str, *options: str) -> subprocess.CompletedProcess[bytes]:
-        command = [self.programs / program, *options]
-        return subprocess.run(command, check=False, capture_output=True, cwd=self.directory, **_as_another_user())
-
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
@@ -111,8 +109,9 @@ def postgres() -> Iterator[PostgresServer]:
     if programs is None:
         pytest.skip("PostgreSQL is not installed: `.ci/postgres` as root installs it")
     directory = Path(tempfile.mkdtemp(prefix="homeostat-postgres-"))
-    if os.getuid() == 0:
-        os.chown(directory, *_another_user())
+    user = _another_user()
+    if user is not None:
+        shutil.chown(directory, user)
     server = PostgresServer(programs, directory, _free_port())
     try:
         server.create()
@@ -132,18 +131,12 @@ def _programs() -> Path | None:
     return newest or (Path(on_path).resolve().parent if on_path is not None else None)
 
 
-def _as_another_user() -> dict[str, int]:
+def _another_user() -> str | None:
     """PostgreSQL refuses to run as root."""
     if os.getuid() != 0:
-        return {}
-    user, group = _another_user()
-    return {"user": user, "group": group}
-
-
-def _another_user() -> tuple[int, int]:
-    entries = {entry.pw_name: entry for entry in pwd.getpwall()}
-    entry = entries.get("postgres") or entries["nobody"]
-    return entry.pw_uid, entry.pw_gid
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
 
 
 def _free_port() -> int:

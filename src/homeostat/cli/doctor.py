@@ -45,7 +45,7 @@ def doctor(
         str | None,
         typer.Option(
             "--store",
-            metavar="FILE|URL",
+            metavar="LOG",
             envvar="HOMEOSTAT_STORE",
             help="Log to check. It does not have to exist yet.",
         ),

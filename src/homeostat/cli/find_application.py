@@ -18,7 +18,7 @@ CONFIG_FILE = Path("homeostat.toml")
 StoreOption = Annotated[
     str | None,
     typer.Option(
-        "--store", metavar="FILE|URL", envvar="HOMEOSTAT_STORE", help="SQLite file or postgresql:// address of the log."
+        "--store", metavar="LOG", envvar="HOMEOSTAT_STORE", help="SQLite file or postgresql:// address of the log."
     ),
 ]
 

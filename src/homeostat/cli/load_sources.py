@@ -68,7 +68,7 @@ def stored_load(path: LogAddress, run: str | None) -> Load:
     finally:
         store.close()
     load = Load(f"{name} in {path}", history.times_s, history.per_s, sources=history.sources)
-    return _enough(load, f"run {name}", path)
+    return _enough(load, f"run {name}", str(path))
 
 
 def recorded_load(recording: RecordedRun, path: str) -> Load:

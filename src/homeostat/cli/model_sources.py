@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 StoreOption = Annotated[
     str | None,
     typer.Option(
-        "--store", metavar="FILE|URL", envvar="HOMEOSTAT_STORE", help="Log with the model that a manager has learned."
+        "--store", metavar="LOG", envvar="HOMEOSTAT_STORE", help="Log with the model that a manager has learned."
     ),
 ]
 EventLogOption = Annotated[

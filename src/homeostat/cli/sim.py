@@ -67,7 +67,7 @@ def run_scenario(
     ] = "regulate",
     store: Annotated[
         str | None,
-        typer.Option("--store", metavar="FILE|URL", help="Write the log of the run to this file or database."),
+        typer.Option("--store", metavar="LOG", help="Write the log of the run to this file or database."),
     ] = None,
     set_: SetOption = None,
     json: JsonFlag = False,

@@ -81,6 +81,12 @@ class PostgresConnection:
     def close(self) -> None:
         self._connection.close()
 
+    def __del__(self) -> None:
+        """A thread of the dashboard that ends drops its store without closing it."""
+        connection: psycopg.Connection[Any] | None = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
+
     def _again_if_lost(self, work: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
         """A server that was started again has closed its connections. A transaction that was open is lost with it."""
         import psycopg
