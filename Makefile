@@ -58,6 +58,7 @@ quick: setup
 
 unit: setup
 	@.ci/chromium
+	@.ci/postgres
 	@.ci/tests $(BIN)/python
 
 soak: setup ## the long runs that `make test` leaves out, and property tests with more examples: about three hours

@@ -23,16 +23,13 @@ from homeostat.core.guards import CostLimit
 from homeostat.core.loop_state import Mode
 from homeostat.core.objective import Objective
 from homeostat.policies import dotted_paths, registry
-from homeostat.settings import FileLimits, KafkaSettings, LogSettings, PluginSettings, Settings
+from homeostat.settings import FileLimits, KafkaSettings, LogSettings, ObjectiveSettings, PluginSettings, Settings
 from homeostat.store.address import PASSWORD_VARIABLE, LogAddress, log_address, without_password
 from homeostat.strict import toml_problems, units
 from homeostat.strict.toml_lines import KeyPath
 from homeostat.strict.toml_reading import (
     ContradictionError,
     Document,
-    PositiveDuration,
-    PositiveError,
-    PositiveRate,
     Problem,
     Table,
     nearest,
@@ -47,27 +44,6 @@ _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 _THROUGHPUT = ("throughput", "throughput.paper")
 _LATENCY = "latency"
-
-
-class ObjectiveSettings(Table):
-    """The objective. If nothing is set, Homeostat follows the load: no backpressure, and no idle executors."""
-
-    throughput: PositiveRate | None = Field(default=None, description="process at least this rate, or all that arrives")
-    lag: PositiveDuration | None = Field(default=None, description="stay at most this far behind the source")
-    catch_up: PositiveDuration | None = Field(
-        default=None, description="when rows wait, catch up within this time; overrides `catch_up` of `[loop]`"
-    )
-    latency: PositiveDuration | None = Field(
-        default=None, description="commit 95 % of the rows within this time after they arrive"
-    )
-    cost_limit: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="use at most this many instances"
-    )
-    model_error: PositiveError | None = Field(
-        default=None,
-        description="the models choose the sizes while the error of their predictions of time is at most this; "
-        "overrides `largest_error` of `[planning]`",
-    )
 
 
 class FileSettings(Settings):

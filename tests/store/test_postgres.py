@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -145,3 +146,33 @@ def test_the_tables_are_those_of_sqlite(postgres: PostgresServer, tmp_path: Path
                 address=address,
             )
             assert [name for (name,) in rows] == expected
+
+
+def test_processes_that_open_a_new_log_at_once_agree(postgres: PostgresServer) -> None:
+    address = postgres.new_address()
+
+    def write(number: int) -> None:
+        with closing(PostgresStore(address)) as store:
+            store.append("run", [Record(f"s-{number}", "symptom", float(number), "")])
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(write, range(8)))
+    with closing(PostgresStore(address, read_only=True)) as store:
+        assert store.ids("run", ["symptom"]) == [f"s-{n}" for n in range(8)]
+
+
+def test_a_reader_needs_no_right_to_write(postgres: PostgresServer) -> None:
+    address = postgres.new_address()
+    schema = address.text.rpartition("%3D")[2]
+    with closing(PostgresStore(address)) as store:
+        store.append("run", [Record("s-1", "symptom", 1.0, "")])
+    grants = ("USAGE ON SCHEMA {}", "SELECT ON ALL TABLES IN SCHEMA {}")
+    postgres.ask(*(f"GRANT {grant.format(schema)} TO {GUARDED}" for grant in grants))
+    mine = postgres.address(schema, user=GUARDED, password=PASSWORD)
+    with closing(PostgresStore(mine, read_only=True)) as store:
+        assert store.ids("run", ["symptom"]) == ["s-1"]
+    with (
+        closing(PostgresStore(mine, guest=True)) as store,
+        pytest.raises(StoreError, match="this user may not do that"),
+    ):
+        store.append("run", [Record("o-1", "order", 2.0, "")])

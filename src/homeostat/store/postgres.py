@@ -129,8 +129,7 @@ class PostgresStore(SqlStore):
 
     def _version(self) -> int:
         """The version of the log in the database; 0 if there is none."""
-        ((exists,),) = self._connection.execute(f"SELECT to_regclass('{_VERSION}') IS NOT NULL").fetchall()
-        if not exists:
+        if not self._existing(_VERSION):
             return 0
         ((version,),) = self._connection.execute(f"SELECT version FROM {_VERSION}").fetchall()
         if version > SCHEMA_VERSION:
@@ -151,14 +150,22 @@ class PostgresStore(SqlStore):
             raise NoLogError(
                 f"the database has the encoding {encoding}", where=self.where, fix="create one with ENCODING 'UTF8'"
             )
-        names = ", ".join(f"to_regclass('{table}')" for table in TABLES)
-        ((foreign,),) = self._connection.execute(f"SELECT coalesce({names})::text").fetchall()
-        if foreign is not None:
+        foreign = self._existing(*TABLES)
+        if foreign:
             raise NoLogError(
-                f"another program has a table {foreign!r} in this schema",
+                f"another program has a table {foreign[0]!r} in this schema",
                 where=self.where,
                 fix="use a database or schema of its own for the log",
             )
+
+    def _existing(self, *tables: str) -> list[str]:
+        """Those that exist. The catalogue is read, because `to_regclass` may answer from a cache, as before another
+        process made them."""
+        names = ", ".join(f"'{table}'" for table in tables)
+        rows = self._connection.execute(
+            f"SELECT relname::text FROM pg_class WHERE relname IN ({names}) AND pg_table_is_visible(oid) ORDER BY 1"
+        ).fetchall()
+        return [str(name) for (name,) in rows]
 
     @contextmanager
     def _committed(self, durable: bool, lock: str) -> Iterator[PostgresConnection]:
