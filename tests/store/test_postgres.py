@@ -4,7 +4,7 @@ use."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from hypothesis import settings
 
 from homeostat.core.errors import StoreError
 from homeostat.core.records import BATCH, MINUTE, BatchContent, Record
@@ -26,6 +27,16 @@ from homeostat.testing import STORE_CHECKS, check_survives_kill
 from support.postgres import GUARDED, PASSWORD, PostgresServer
 
 
+@pytest.fixture
+def fewer_examples() -> Iterator[None]:
+    """Every example opens two connections, each of them a process of the server. The soak draws as many as ever."""
+    before = settings.get_current_profile_name()
+    settings.load_profile("quick" if before == "usual" else before)
+    yield
+    settings.load_profile(before)
+
+
+@pytest.mark.usefixtures("fewer_examples")
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
 def test_store_keeps_its_contract(postgres: PostgresServer, check: Callable[[Callable[[], Store]], None]) -> None:
     address = postgres.new_address()
@@ -74,14 +85,14 @@ def test_the_store_goes_on_when_the_server_was_started_again(postgres: PostgresS
 @pytest.mark.parametrize(("kind", "waits"), [("action", "on"), ("symptom", "off")])
 def test_only_an_intent_waits_for_the_disk(postgres: PostgresServer, kind: str, waits: str) -> None:
     with closing(PostgresStore(postgres.new_address())) as store:
-        settings: list[object] = []
+        modes: list[object] = []
 
         def look(connection: Connection) -> None:
-            settings.extend(connection.execute("SELECT current_setting('synchronous_commit')").fetchone())
+            modes.extend(connection.execute("SELECT current_setting('synchronous_commit')").fetchone())
 
         with store.transaction(durable=kind == "action") as connection:
             look(connection)
-        assert settings == [waits]
+        assert modes == [waits]
 
 
 def test_every_refusal_is_one_line_without_the_password(postgres: PostgresServer) -> None:
@@ -105,6 +116,15 @@ def test_every_refusal_is_one_line_without_the_password(postgres: PostgresServer
         assert refused.value.line.startswith(f"{address.text}: {message}")
         assert "\n" not in refused.value.line
         assert not re.search("wr0ng|s3cret", refused.value.line)
+
+
+def test_an_id_that_cannot_be_indexed_is_refused_with_all_of_its_call(postgres: PostgresServer) -> None:
+    long = "".join(chr(0x4E00 + n % 7919) for n in range(0, 90_000, 13))
+    with closing(PostgresStore(postgres.new_address())) as store:
+        with pytest.raises(StoreError, match="an id, a component or a key is longer than PostgreSQL can index"):
+            store.append("run", [Record("s-1", "symptom", 1.0, ""), Record(long, "symptom", 1.0, "")])
+        store.append("run", [Record("s-2", "symptom", 1.0, long)])
+        assert [(record.id, record.text) for record in store.records("run")] == [("s-2", long)]
 
 
 def test_a_guest_writes_only_to_runs_that_the_log_has(postgres: PostgresServer) -> None:

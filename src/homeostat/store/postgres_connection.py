@@ -48,6 +48,7 @@ _TROUBLE = {
     "42501": ("this user may not do that", "grant the user all rights on the schema of the log"),
     "53100": ("the disk of the server is full", "free some space; everything written before is intact"),
     "53300": ("the server has no free connection", "raise its max_connections, or close other programs"),
+    "54000": ("an id, a component or a key is longer than PostgreSQL can index", "use a shorter one"),
     "55P03": (f"another process has kept the log locked for {LOCK_WAIT_S} s", "wait for that process or stop it"),
 }
 _NO_TABLE = ("42P01", "3F000")
