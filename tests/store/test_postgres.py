@@ -82,6 +82,23 @@ def test_the_store_goes_on_when_the_server_was_started_again(postgres: PostgresS
         assert store.ids("run", ["action"]) == ["a-1", "a-2"]
 
 
+def test_a_transaction_is_not_continued_on_another_connection(postgres: PostgresServer) -> None:
+    def lose_the_connection(connection: Connection) -> None:
+        connection.execute("DELETE FROM records")
+        ((backend,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
+        postgres.ask(f"SELECT pg_terminate_backend({backend})")
+        with pytest.raises(Exception, match="terminating connection"):
+            connection.execute("DELETE FROM links")
+        connection.execute("DELETE FROM counts")
+
+    with closing(PostgresStore(postgres.new_address())) as store:
+        store.append("run", [Record("s-1", "symptom", 1.0, "")])
+        with pytest.raises(StoreError, match="the server cannot be used"):
+            store.maintain(lose_the_connection)
+        assert store.ids("run", ["symptom"]) == ["s-1"]
+        assert store.runs()[0].counts == {"symptom": 1}
+
+
 @pytest.mark.parametrize(("kind", "waits"), [("action", "on"), ("symptom", "off")])
 def test_only_an_intent_waits_for_the_disk(postgres: PostgresServer, kind: str, waits: str) -> None:
     with closing(PostgresStore(postgres.new_address())) as store:

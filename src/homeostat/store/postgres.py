@@ -176,10 +176,9 @@ class PostgresStore(SqlStore):
                     f"SET LOCAL lock_timeout = '{LOCK_WAIT_S} s'; {lock}"
                 )
                 yield self._connection
-                self._connection.end("COMMIT")
+                self._connection.commit()
             except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.end("ROLLBACK")
+                self._connection.roll_back()
                 raise
 
 

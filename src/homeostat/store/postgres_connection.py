@@ -58,6 +58,7 @@ class PostgresConnection:
     def __init__(self, address: PostgresAddress) -> None:
         self._address = address
         self._connection = connect(address)
+        self._in_transaction = False
 
     def execute(self, query: str, values: Sequence[Any] | dict[str, Any] = (), /) -> psycopg.Cursor[Any]:
         return self._again_if_lost(lambda connection: connection.execute(translated(query), values or None))
@@ -69,15 +70,18 @@ class PostgresConnection:
 
     def begin(self, statements: str) -> None:
         self._again_if_lost(lambda connection: connection.execute(statements.encode()))
+        self._in_transaction = True
 
-    def end(self, statement: str) -> None:
-        self._connection.execute(statement.encode())
+    def commit(self) -> None:
+        self._connection.execute(b"COMMIT")
+        self._in_transaction = False
 
-    @property
-    def in_transaction(self) -> bool:
+    def roll_back(self) -> None:
         from psycopg.pq import TransactionStatus
 
-        return self._connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+        self._in_transaction = False
+        if self._connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            self._connection.execute(b"ROLLBACK")
 
     def close(self) -> None:
         self._connection.close()
@@ -89,16 +93,18 @@ class PostgresConnection:
             connection.close()
 
     def _again_if_lost(self, work: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
-        """A server that was started again has closed its connections. A transaction that was open is lost with it."""
+        """A server that was started again has closed its connections. What belongs to a transaction is never done on
+        another connection, because what was done before is lost."""
         import psycopg
 
+        if self._in_transaction:
+            return work(self._connection)
         if self._connection.closed:
             self._connection = connect(self._address)
-        open_transaction = self.in_transaction
         try:
             return work(self._connection)
         except psycopg.OperationalError:
-            if open_transaction or not self._connection.closed:
+            if not self._connection.closed:
                 raise
         self._connection = connect(self._address)
         return work(self._connection)
