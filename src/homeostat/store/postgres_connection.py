@@ -33,8 +33,10 @@ _TYPES = (
     (re.compile(r"\bREAL\b"), "DOUBLE PRECISION"),
     (re.compile(r"\bWITHOUT ROWID\b"), ""),
 )
-# SQLite takes a CROSS JOIN for the order of the tables. PostgreSQL finds the order itself.
-_ORDERED_JOIN = re.compile(r"\bCROSS JOIN (\w+) ON\b")
+# SQLite takes a CROSS JOIN for the order of the tables. PostgreSQL would read all records here, because it expects more
+# links than there are. OFFSET 0 makes it look up each of them.
+_ORDERED_JOIN = re.compile(r"\bCROSS JOIN (\w+) ON (.+)")
+_LOOK_UP = r"CROSS JOIN LATERAL (SELECT * FROM \1 WHERE \2 OFFSET 0) AS \1"
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 _UNREACHABLE = (
     ("password authentication failed", "the server refuses the password", f"set {PASSWORD_VARIABLE}, or use ~/.pgpass"),
@@ -116,7 +118,7 @@ def translated(query: str) -> bytes:
     if query.lstrip().startswith(("CREATE TABLE", "ALTER TABLE")):
         for pattern, type_ in _TYPES:
             query = pattern.sub(type_, query)
-    query = _ORDERED_JOIN.sub(r"JOIN \1 ON", query)
+    query = _ORDERED_JOIN.sub(_LOOK_UP, query)
     return _NAMED.sub(r"%(\1)s", query.replace("?", "%s")).encode()
 
 
