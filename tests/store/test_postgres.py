@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from hypothesis import settings
 from homeostat.core.errors import StoreError
 from homeostat.core.records import BATCH, MINUTE, BatchContent, Record
 from homeostat.settings import LogSettings
+from homeostat.store import migrations
 from homeostat.store.postgres import TABLES, PostgresStore
 from homeostat.store.protocol import Store
 from homeostat.store.retention import Retention
@@ -213,3 +214,28 @@ def test_a_reader_needs_no_right_to_write(postgres: PostgresServer) -> None:
         pytest.raises(StoreError, match="this user may not do that"),
     ):
         store.append("run", [Record("o-1", "order", 2.0, "")])
+
+
+def test_a_log_of_an_earlier_version_is_migrated_as_a_whole_or_not_at_all(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add_column(connection: Connection) -> None:
+        connection.execute("ALTER TABLE runs ADD COLUMN colour INTEGER")
+
+    def fail(connection: Connection) -> None:
+        add_column(connection)
+        connection.execute("DELETE FROM no_such_table")
+
+    address = postgres.new_address()
+    with closing(PostgresStore(address)) as store:
+        store.append("run", [Record("s-1", "symptom", 1.0, "")])
+    newest = migrations.SCHEMA_VERSION + 1
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", newest)
+    monkeypatch.setattr("homeostat.store.postgres.SCHEMA_VERSION", newest)
+    for migration, version in ((fail, newest - 1), (add_column, newest)):
+        monkeypatch.setattr(migrations, "MIGRATIONS", {**migrations.MIGRATIONS, newest: migration})
+        with closing(PostgresStore(address, read_only=True)) as store:
+            assert store.ids("run", ["symptom"]) == ["s-1"], "reading does not need the new tables"
+        with suppress(StoreError), closing(PostgresStore(address)) as store:
+            assert store.rows("SELECT colour FROM runs") == [(None,)]
+        assert postgres.ask("SELECT version FROM homeostat_log", address=address) == [(version,)]
