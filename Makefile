@@ -58,6 +58,7 @@ quick: setup
 
 unit: setup
 	@.ci/chromium
+	@.ci/postgres
 	@.ci/tests $(BIN)/python
 
 soak: setup ## the long runs that `make test` leaves out, and property tests with more examples: about three hours
@@ -70,7 +71,7 @@ screenshots: setup ## the pictures of the dashboard in docs/pictures, from a sim
 
 lock: setup ## pin the newest versions that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra plot --extra serve --extra spark --extra synopses --group dev --universal --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra plot --extra postgres --extra serve --extra spark --extra synopses --group dev --universal --generate-hashes \
 	  --no-emit-index-url --no-header --python-version 3.11 --upgrade --quiet -o requirements.lock
 
 clean: ## remove what setup made

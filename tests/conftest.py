@@ -19,6 +19,7 @@ pytest_plugins = [
     "support.ci",
     "support.checkpoints",
     "support.kafka",
+    "support.postgres",
     "support.spark_cluster",
     "support.spark_local",
 ]

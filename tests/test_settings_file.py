@@ -14,12 +14,14 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.objective import Objective
 from homeostat.policies import registry
 from homeostat.settings import Settings, read
+from homeostat.store.address import PostgresAddress
 
 ENTRIES = {entry.key: entry for entry in settings_file.entries()}
 SAMPLES = {
     "policy": '"throughput"',
     "mode": '"earn"',
     "store": '"other.sqlite"',
+    "application": '"clicks"',
     "objective.throughput": '"5 k/s"',
     "objective.lag": '"30 s"',
     "objective.catch_up": '"10 min"',
@@ -370,3 +372,19 @@ def _keys(text: str) -> list[tuple[int, tuple[str, ...]]]:
 def _file(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def test_the_password_of_the_log_is_used_and_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "homeostat.toml"
+    file.write_text('store = "postgresql://anna:s3cret@db/logs"\napplication = "clicks"\n')
+    config = settings_file.load(file, environ={"HOMEOSTAT_STORE_PASSWORD": "another"})
+    assert config.store == PostgresAddress("postgresql://anna@db/logs", "s3cret")
+    assert config.application == "clicks"
+    assert "s3cret" not in repr(config)
+    assert ("store", "postgresql://anna@db/logs", f"{file}:1") in settings_file.show(file, {}, {})
+
+
+@pytest.mark.parametrize("name", ["a/b", "with space", "-leading", "x" * 101])
+def test_the_name_of_an_application_can_be_part_of_the_name_of_a_run(name: str) -> None:
+    with pytest.raises(ConfigError, match="is not a name"):
+        settings_file.load(None, environ={"HOMEOSTAT_APPLICATION": name})

@@ -13,6 +13,8 @@ from homeostat.strict.toml_reading import (
     Document,
     Duration,
     PositiveDuration,
+    PositiveError,
+    PositiveRate,
     PositiveSize,
     Share,
     Table,
@@ -22,6 +24,27 @@ STATSFORECAST = "statsforecast"
 
 _DAY_S = 86_400.0
 Factor = Annotated[float, Field(gt=1)]
+
+
+class ObjectiveSettings(Table):
+    """The objective. If nothing is set, Homeostat follows the load: no backpressure, and no idle executors."""
+
+    throughput: PositiveRate | None = Field(default=None, description="process at least this rate, or all that arrives")
+    lag: PositiveDuration | None = Field(default=None, description="stay at most this far behind the source")
+    catch_up: PositiveDuration | None = Field(
+        default=None, description="when rows wait, catch up within this time; overrides `catch_up` of `[loop]`"
+    )
+    latency: PositiveDuration | None = Field(
+        default=None, description="commit 95 % of the rows within this time after they arrive"
+    )
+    cost_limit: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="use at most this many instances"
+    )
+    model_error: PositiveError | None = Field(
+        default=None,
+        description="the models choose the sizes while the error of their predictions of time is at most this; "
+        "overrides `largest_error` of `[planning]`",
+    )
 
 
 class GuardSettings(Table):

@@ -23,15 +23,13 @@ from homeostat.core.guards import CostLimit
 from homeostat.core.loop_state import Mode
 from homeostat.core.objective import Objective
 from homeostat.policies import dotted_paths, registry
-from homeostat.settings import FileLimits, KafkaSettings, LogSettings, PluginSettings, Settings
+from homeostat.settings import FileLimits, KafkaSettings, LogSettings, ObjectiveSettings, PluginSettings, Settings
+from homeostat.store.address import PASSWORD_VARIABLE, LogAddress, log_address, without_password
 from homeostat.strict import toml_problems, units
 from homeostat.strict.toml_lines import KeyPath
 from homeostat.strict.toml_reading import (
     ContradictionError,
     Document,
-    PositiveDuration,
-    PositiveError,
-    PositiveRate,
     Problem,
     Table,
     nearest,
@@ -40,32 +38,12 @@ from homeostat.strict.toml_reading import (
 FILE = "homeostat.toml"
 PREFIX = "HOMEOSTAT_"
 DEFAULT = "default"
-OTHER_VARIABLES = frozenset({"HOMEOSTAT_DEBUG", "HOMEOSTAT_WEBHOOK"})
+OTHER_VARIABLES = frozenset({"HOMEOSTAT_DEBUG", "HOMEOSTAT_WEBHOOK", PASSWORD_VARIABLE})
 # Kubernetes sets these variables for each service of the namespace, also for one named `homeostat`.
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]+(_PROTO|_PORT|_ADDR)?)?)")
+_NAME = re.compile(r"\w[\w.-]{0,99}")
 _THROUGHPUT = ("throughput", "throughput.paper")
 _LATENCY = "latency"
-
-
-class ObjectiveSettings(Table):
-    """The objective. If nothing is set, Homeostat follows the load: no backpressure, and no idle executors."""
-
-    throughput: PositiveRate | None = Field(default=None, description="process at least this rate, or all that arrives")
-    lag: PositiveDuration | None = Field(default=None, description="stay at most this far behind the source")
-    catch_up: PositiveDuration | None = Field(
-        default=None, description="when rows wait, catch up within this time; overrides `catch_up` of `[loop]`"
-    )
-    latency: PositiveDuration | None = Field(
-        default=None, description="commit 95 % of the rows within this time after they arrive"
-    )
-    cost_limit: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="use at most this many instances"
-    )
-    model_error: PositiveError | None = Field(
-        default=None,
-        description="the models choose the sizes while the error of their predictions of time is at most this; "
-        "overrides `largest_error` of `[planning]`",
-    )
 
 
 class FileSettings(Settings):
@@ -80,12 +58,26 @@ class FileSettings(Settings):
         "advice has been right three times, `regulate` acts",
     )
     store: Annotated[str, Field(min_length=1)] = Field(
-        "homeostat.sqlite", description="SQLite file of the log; a relative path starts at the working directory"
+        "homeostat.sqlite",
+        description="SQLite file of the log, whose relative path starts at the working directory, or "
+        "`postgresql://user@host/database`",
+    )
+    application: str = Field(
+        "",
+        description="the name by which a driver on another machine continues this application; "
+        "without it, the directory identifies the application",
     )
     objective: ObjectiveSettings = ObjectiveSettings()
     log: LogSettings = LogSettings()
     files: FileLimits = FileLimits()
     kafka: KafkaSettings = KafkaSettings()
+
+    @field_validator("application")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if name and not _NAME.fullmatch(name):
+            raise ContradictionError(f"'{name}' is not a name", fix="use letters, digits, '.', '_' and '-'")
+        return name
 
     @field_validator("policy")
     @classmethod
@@ -161,13 +153,14 @@ class Value:
 class Config:
     policy: str
     mode: Mode
-    store: Path
+    store: LogAddress
     objective: Objective
     settings: Settings
     values: Mapping[str, Value]
     log: LogSettings = LogSettings()
     files: FileLimits = FileLimits()
     kafka: KafkaSettings = KafkaSettings()
+    application: str = ""
 
     @property
     def sections(self) -> dict[str, dict[str, object]]:
@@ -328,14 +321,19 @@ def _read(sources: _Sources) -> Config:
     return Config(
         policy=table.policy,
         mode=table.mode,
-        store=Path(table.store),
+        store=log_address(table.store),
         objective=objective,
         settings=Settings(**{name: getattr(table, name) for name in Settings.model_fields}),
-        values={entry.key: sources.value(entry) for entry in entries()},
+        values={entry.key: _printable(sources.value(entry)) for entry in entries()},
         log=table.log,
         files=table.files,
         kafka=table.kafka,
+        application=table.application,
     )
+
+
+def _printable(value: Value) -> Value:
+    return Value(without_password(value.raw), value.origin) if isinstance(value.raw, str) else value
 
 
 def _objective(table: ObjectiveSettings) -> Objective:

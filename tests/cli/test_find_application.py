@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -12,10 +14,14 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from homeostat import settings_file
+from homeostat.core.record_json import JSON
 from homeostat.core.records import Record
-from homeostat.runtime.announcement import announce_driver
+from homeostat.runtime.announcement import announce_driver, process_start
 from homeostat.runtime.identity import Identity
+from homeostat.runtime.launch import STARTED, write_json
+from homeostat.store.postgres import PostgresStore
 from homeostat.store.sqlite import SqliteStore
+from support.postgres import PostgresServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,3 +107,62 @@ def test_the_log_names_the_other_runs_on_stderr(homeostat: Homeostat, tmp_path: 
     chosen = homeostat("log", "--run", "clicks/words")
     assert (chosen.code, chosen.err) == (0, "")
     assert "clicks/words runs" in chosen.out
+
+
+def test_every_command_takes_the_address_of_a_database_and_prints_no_password(
+    homeostat: Homeostat, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = postgres.new_address()
+    with closing(PostgresStore(address)) as store:
+        cause = [Record("s-1", "symptom", 1.0, "rows wait"), Record("a-1", "action", 2.0, "grow", because=("s-1",))]
+        store.append("words/counting", cause)
+    url = address.text.replace("homeostat@", "homeostat:s3cret@")
+    by_option = homeostat("log", "--store", url)
+    assert "grow" in by_option.out
+    monkeypatch.setenv("HOMEOSTAT_STORE", url)
+    outputs = [
+        homeostat(*command.split())
+        for command in ("log --json", "explain a-1", "log prune", "log compact", "audit", "config show", "doctor")
+    ]
+    assert "rows wait" in outputs[1].out
+    assert all(result.code == 0 for result in outputs[:-1]), outputs
+    assert address.text in outputs[-2].out
+    (check,) = [check for check in homeostat("doctor", "--json").json["checks"] if check["name"] == "log"]
+    assert check["ok"]
+    wrong = homeostat("log", "--store", url.replace("127.0.0.1:", "127.0.0.1:1"))
+    assert (wrong.code, wrong.err.count("\n")) == (1, 1)
+    assert "no PostgreSQL server answers" in wrong.err or "cannot be used" in wrong.err
+    assert not any("s3cret" in text for result in (by_option, *outputs, wrong) for text in (result.out, result.err))
+
+
+def test_status_reads_the_database_that_the_driver_announced(
+    homeostat: Homeostat, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    address = postgres.new_address()
+    with closing(PostgresStore(address)) as store:
+        body: dict[str, JSON] = {"rows": 2000, "seconds": 1.5, "trigger_s": 2.0, "arrival_per_s": 1000.0}
+        store.append("words/counting", [Record("b-1", "batch", time.time(), "batch 1", body=body)])
+    about = {
+        "process": os.getpid(),
+        "process_start": process_start(os.getpid()),
+        "started_s": time.time() - 60.0,
+        "queries": {"counting": "words/counting"},
+        "store": str(address),
+    }
+    write_json(tmp_path / "words" / STARTED, about)
+    status = homeostat("status", "--directory", tmp_path / "words", "--json").json
+    (query,) = status["queries"]
+    assert query["batch"]["rows"] == 2000
+    (log,) = [use for use in status["usage"] if use["what"] == "log"]
+    assert log["used"] > 10_000
+    assert log["where"] == str(address)
+
+
+def test_without_the_library_the_error_names_the_extra(homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    result = homeostat("log", "--store", "postgresql://anna:s3cret@127.0.0.1:1/logs")
+    assert (result.code, result.err) == (
+        2,
+        "homeostat: postgresql://anna@127.0.0.1:1/logs: psycopg, which a log on PostgreSQL needs, is not installed "
+        "(pip install 'homeostat[postgres]')\n",
+    )

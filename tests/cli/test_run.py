@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from homeostat.runtime import preflight
+from homeostat.runtime.launch import Launch
+from homeostat.store.address import PASSWORD_VARIABLE, log_address
+from homeostat.store.opening import open_store
+from support.postgres import GUARDED, PASSWORD, PostgresServer
 
 Homeostat = Callable[..., Any]
 
@@ -222,3 +229,29 @@ def test_a_uri_is_refused_before_anything_is_made(
     assert result.err.count("\n") == 1
     assert "is a URI, and only local paths are supported" in result.err
     assert list(app.parent.iterdir()) == before
+
+
+@pytest.mark.usefixtures("checked_here")
+@pytest.mark.parametrize("by", ["option", "file"])
+def test_the_driver_gets_the_password_of_the_log_in_its_environment(
+    homeostat: Homeostat, postgres: PostgresServer, app: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Everyone on the machine can read its command line."""
+    launches: list[tuple[Launch, object]] = []
+    monkeypatch.setattr("homeostat.cli.run._supervise", lambda launch, log, **_: launches.append((launch, log)))
+    monkeypatch.setenv(PASSWORD_VARIABLE, "")
+    monkeypatch.chdir(app.parent)
+    empty = postgres.new_address()
+    schema = empty.text.rpartition("%3D")[2]
+    postgres.ask(f"GRANT ALL ON SCHEMA {schema} TO {GUARDED}")
+    url = postgres.address(schema, user=f"{GUARDED}:{quote(PASSWORD, safe='')}").text
+    if by == "file":
+        Path("homeostat.toml").write_text(f'store = "{url}"\n')
+    result = homeostat("run", str(app), *(("--store", url) if by == "option" else ()))
+    assert (result.code, result.err) == (0, "")
+    ((launch, log),) = launches
+    assert str(log) == postgres.address(schema, user=GUARDED).text
+    assert "s3cret" not in launch.to_json()
+    assert os.environ[PASSWORD_VARIABLE] == PASSWORD
+    with closing(open_store(log_address(str(log)), read_only=True)) as store:
+        assert store.runs() == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from homeostat.core.errors import ConfigError
-from homeostat.runtime.identity import IDENTITY, identity_of, is_older_than_identities
+from homeostat.runtime.identity import IDENTITY, identity_of, identity_of_name, is_older_than_identities
 from homeostat.runtime.launch import LEASE
 
 
@@ -58,3 +58,8 @@ def test_one_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a newer Homeostat wrote this file") as refused:
         identity_of(tmp_path)
     assert refused.value.exit_code == 2
+
+
+def test_the_identity_of_a_name_is_the_same_everywhere_and_for_ever() -> None:
+    assert identity_of_name("words").id == "d82d779f6ea45425ad73ec814d626c6d"
+    assert identity_of_name("words").id != identity_of_name("word").id

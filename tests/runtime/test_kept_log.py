@@ -19,7 +19,10 @@ from homeostat.core.records import (
     Record,
 )
 from homeostat.runtime.kept_log import KeptLog
+from homeostat.store.postgres import TABLES
+from homeostat.store.sql_store import SqlStore
 from homeostat.store.sqlite import SqliteStore
+from support.postgres import PostgresServer
 
 ACTION = Record.of("a-1", 1.0, ActionContent("scale-up", prediction=PredictionContent(0.5)), "scale-up")
 RECEIPT = Record.of("c-1", 2.0, ReceiptContent("a-1", applied=True), "a-1 took effect")
@@ -47,11 +50,11 @@ def drop_tables(path: Path) -> None:
 
 
 class Kept:
-    def __init__(self, path: Path, prepare: Callable[[SqliteStore], object] = lambda store: None) -> None:
+    def __init__(self, path: Path, prepare: Callable[[SqlStore], object] = lambda store: None) -> None:
         self.path, self.reports, self.enrolled, self._prepare = path, list[str](), 0, prepare
         self.log = KeptLog(path, self._enrol, lambda where, what: self.reports.append(f"{where}: {what}"))
 
-    def _enrol(self, store: SqliteStore) -> None:
+    def _enrol(self, store: SqlStore) -> None:
         self.enrolled += 1
         self._prepare(store)
 
@@ -155,3 +158,19 @@ def test_a_record_that_cannot_be_read_is_left_out_and_reported_once(kept: Kept) 
         assert [record.id for record in kept.log.records("run", kinds=("order",))] == ["order-2"]
     (report,) = kept.reports
     assert report.startswith("reading the log: order order-1 cannot be read and is skipped")
+
+
+def test_without_its_tables_a_database_gets_new_ones_with_what_the_manager_knows(postgres: PostgresServer) -> None:
+    address = postgres.new_address()
+    reports: list[str] = []
+    log = KeptLog(address, lambda store: None, lambda where, what: reports.append(f"{where}: {what}"))
+    with closing(log):
+        log.append("run", [ACTION])
+        log.save_state("run", "loop", {"numbers": {"a": 1}})
+        postgres.ask(*(f"DROP TABLE {table}" for table in (*TABLES, "homeostat_log")), address=address)
+        log.append("run", [NEXT])
+        assert [record.id for record in log.records("run")] == ["a-1", "s-9"]
+        assert log.load_state("run", "loop") == {"numbers": {"a": 1}}
+        assert log.usage().file_bytes > 0
+    (report,) = reports
+    assert report.startswith("the log: its tables were removed; earlier records may be lost")

@@ -34,7 +34,7 @@ def test_a_file_of_version_0_1_0_is_taken_over(tmp_path: Path) -> None:
 def test_a_file_of_a_newer_version_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "knobs.json"
     path.write_text('{"format": 9, "executors": 3}')
-    with pytest.raises(ConfigError, match="a newer Homeostat wrote this file") as refused:
+    with pytest.raises(ConfigError, match="a newer Homeostat wrote these settings") as refused:
         read_knobs(path, silent)
     assert (refused.value.exit_code, path.read_text()) == (2, '{"format": 9, "executors": 3}')
 

@@ -13,13 +13,14 @@ import pytest
 
 from homeostat.core.actions import ALERT
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
-from homeostat.core.errors import StoreError
+from homeostat.core.errors import LeaseLostError, StoreError
 from homeostat.core.events import Apply, Event, Notify, Observed, Operator
 from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.policy_definition import Policy
 from homeostat.core.record_json import JSON
 from homeostat.core.records import Record
 from homeostat.core.view import View
+from homeostat.runtime.hold import ApplicationHold
 from homeostat.runtime.manager import Manager
 from homeostat.runtime.orders import order
 from homeostat.sim.dataflow.engine import Dataflow
@@ -27,6 +28,7 @@ from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, Scenario, W
 from homeostat.sim.simulation import build_engine
 from homeostat.store.in_memory import MemoryStore
 from homeostat.store.sqlite import SqliteStore
+from support.postgres import PostgresServer
 
 COUNT = Knob(PARALLELISM, "count")
 SCENARIO = Scenario(
@@ -363,3 +365,34 @@ def test_a_malformed_receipt_does_not_keep_the_manager_from_starting(tmp_path: P
         )
         damage(path, "UPDATE records SET body = '{' WHERE id = 'c-1'")
         Manager(build_engine(SCENARIO), Policy("nothing"), store, "run").start()
+
+
+def test_a_manager_on_another_machine_goes_on_where_the_last_one_stopped(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    log, run = postgres.new_address(), "words/counting"
+    engine = build_engine(SCENARIO)
+    before = ApplicationHold(tmp_path / "here", log, application="words")
+    with before, closing(before.open_log(run)) as store:
+        first = Manager(engine, policy(), store, run)
+        first.start()
+        first.advance(300.0)
+        actions = store.ids(run, ["action"])
+        assert actions
+        first.think([Operator("pause", "Ada", "holiday")])
+        before.release()
+        with (
+            ApplicationHold(tmp_path / "there", log, application="words") as hold,
+            closing(hold.open_log(run)) as there,
+        ):
+            second = Manager(engine, policy(), there, run)
+            second.start()
+            assert second.state.paused == "paused by Ada: holiday"
+            assert second.state.numbers["a"] == len(actions)
+            second.think([Operator("resume", "Ada")])
+            with pytest.raises(LeaseLostError):
+                first.think([Operator("resume", "Eve")])
+            second.advance(600.0)
+            assert there.ids(run, ["action"])[: len(actions)] == actions
+            assert len(there.ids(run, ["action"])) > len(actions)
+            assert not any("Eve" in record.text for record in there.records(run))

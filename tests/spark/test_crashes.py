@@ -28,6 +28,7 @@ from homeostat.runtime.supervisor import Supervisor
 from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.spark.application import Application
 from homeostat.spark.cluster.embedded import EmbeddedCluster
+from homeostat.store.opening import open_store
 from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def test_a_manager_may_fail_hang_or_end_and_the_query_goes_on(
     messages: list[str] = []
 
     def managers() -> Sequence[Manager]:
-        store = SqliteStore(config.store)
+        store = open_store(config.store)
         return [manager(pipeline, config, application, store, messages.append) for pipeline in application.pipelines]
 
     def failures() -> list[str]:
@@ -283,7 +284,7 @@ def test_a_manager_may_fail_hang_or_end_and_the_query_goes_on(
         assert running is not None
         keeper.start()
         wait_until(lambda: (tmp_path / "log.sqlite").exists(), "there is a log")
-        log = SqliteStore(config.store)
+        log = open_store(config.store)
 
         def batches() -> int:
             return len(log.records(run, kinds=["batch"]))

@@ -9,7 +9,7 @@ import pytest
 from homeostat.core.errors import StoreError
 from homeostat.core.records import BATCH, HOUR, MINUTE, Record
 from homeostat.settings import LogSettings
-from homeostat.store.retention import SLICE, Housekeeper, Retention, Slice, compact, usage
+from homeostat.store.retention import SLICE, Housekeeper, Retention, Slice
 from homeostat.store.rollups import history
 from homeostat.store.sqlite import SqliteStore
 from support.old_logs import BATCH_S, DAY_S, RUN, START_S, batch, batches, decision, write_old_log
@@ -137,9 +137,9 @@ def test_a_settled_log_stays_as_it_is(store: SqliteStore) -> None:
 
 def test_the_space_of_deleted_records_is_given_back(store: SqliteStore) -> None:
     write_old_log(store, 4.0)
-    before = usage(store)
+    before = store.usage()
     drain(Retention(store, LogSettings(detail="2 h", minutes="4 h", hours="1 d")))  # type: ignore[arg-type]
-    assert usage(store).used_bytes < before.used_bytes / 3
+    assert store.usage().used_bytes < before.used_bytes / 3
     store.close()
     assert store.path.stat().st_size < before.used_bytes / 2
 
@@ -156,10 +156,10 @@ def test_a_log_of_an_earlier_version_shrinks_once_it_is_compacted(tmp_path: Path
     old.close()
     store = SqliteStore(path)
     Retention(store, LogSettings(detail="2 h", minutes="4 h", hours="1 d")).finish()  # type: ignore[arg-type]
-    before, size = store.records(RUN), usage(store).file_bytes
-    assert size > 2 * usage(store).used_bytes
-    compact(store)
-    assert usage(store).file_bytes < 2 * usage(store).used_bytes
+    before, size = store.records(RUN), store.usage().file_bytes
+    assert size > 2 * store.usage().used_bytes
+    store.compact()
+    assert store.usage().file_bytes < 2 * store.usage().used_bytes
     assert store.records(RUN) == before
     assert store.maintain(lambda connection: connection.execute("PRAGMA auto_vacuum").fetchone()) == (2,)
     store.close()
@@ -167,7 +167,7 @@ def test_a_log_of_an_earlier_version_shrinks_once_it_is_compacted(tmp_path: Path
 
 def test_a_log_above_its_largest_size_keeps_batches_for_a_shorter_time(store: SqliteStore) -> None:
     write_old_log(store, 3.0)
-    used_bytes = usage(store).used_bytes
+    used_bytes = store.usage().used_bytes
     generous = Retention(store, LogSettings(detail="3 d", minutes="4 d", hours="10 d", largest="1 GB"))  # type: ignore[arg-type]
     drain(generous)
     assert generous.share == 1.0
@@ -175,7 +175,7 @@ def test_a_log_above_its_largest_size_keeps_batches_for_a_shorter_time(store: Sq
     tight = Retention(store, limit)
     drain(tight)
     assert tight.share < 1.0
-    assert usage(store).used_bytes <= used_bytes // 2
+    assert store.usage().used_bytes <= used_bytes // 2
     assert store.records(RUN, kinds=(BATCH,))
 
 

@@ -17,6 +17,7 @@ MARKER_BY_FIXTURE = {
     "kafka": "local_spark",
     "kafka_jars": "local_spark",
     "browser": "browser",
+    "postgres": "postgres",
 }
 # A file whose tests need Spark contains one of these, or a conftest.py of its directories does.
 NEEDS_SPARK = re.compile(

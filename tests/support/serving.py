@@ -14,6 +14,7 @@ import uvicorn
 
 from homeostat.core.record_json import JSON
 from homeostat.core.records import Record
+from homeostat.store.address import LogAddress
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.app import Dashboard
 from homeostat.web.connections import IdleClosingProtocol
@@ -42,7 +43,7 @@ class Served(NamedTuple):
 
 @contextmanager
 def serving(
-    log: Path, *, local: bool = True, secure: bool = False, tokens: Tokens = TOKENS, limit: int | None = None
+    log: LogAddress, *, local: bool = True, secure: bool = False, tokens: Tokens = TOKENS, limit: int | None = None
 ) -> Iterator[Served]:
     """`limit`: connections at which the server answers everyone with 503."""
     dashboard = Dashboard(Reader(log), tokens, local=local, secure=secure)

@@ -9,9 +9,11 @@ from contextlib import closing
 from pathlib import Path
 
 from homeostat.core.records import Record
+from homeostat.store.postgres import PostgresStore
 from homeostat.store.sqlite import SqliteStore
 from support.living import Living
-from support.serving import serving
+from support.postgres import PostgresServer
+from support.serving import OPERATE, serving
 
 
 def test_a_row_that_no_program_of_ours_wrote_hides_nothing_else(tmp_path: Path) -> None:
@@ -64,3 +66,25 @@ def _event(lines: object) -> dict[str, object]:
         if line.startswith("data: "):
             return dict(json.loads(line.removeprefix("data: ")))
     raise AssertionError("the stream ended")
+
+
+def test_one_dashboard_shows_the_applications_of_all_machines(postgres: PostgresServer) -> None:
+    log, now_s = postgres.new_address(), time.time()
+    with serving(log) as served, served.client(OPERATE) as client:
+        assert client.get("/index.json").json()["applications"] == [], "a database without a log is not an error"
+        with closing(PostgresStore(log)) as store:
+            for run in ("words/counting", "clicks/counting"):
+                store.append(run, [Record("b-1", "batch", now_s, "", body={"rows": 1})])
+            assert {each["name"] for each in client.get("/index.json").json()["applications"]} == {"words", "clicks"}
+            with client.stream("GET", "/events", headers={"last-event-id": str(store.position())}) as stream:
+                lines = stream.iter_lines()
+                order = {"run": "words/counting", "command": "pause", "why": "a test"}
+                assert client.post("/orders.json", json=order).status_code == 202
+                assert _event(lines)["run"] == "words/counting"
+            assert [record.kind for record in store.records("words/counting")] == ["batch", "order"]
+        for path in ("/", "/query?run=words/counting", "/log?run=words/counting", "/metrics", "/audit"):
+            assert client.get(path).status_code == 200
+        postgres.stop()
+        assert client.get("/index.json").status_code == 503
+        postgres.start()
+        assert len(client.get("/index.json").json()["applications"]) == 2

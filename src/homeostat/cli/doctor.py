@@ -17,7 +17,8 @@ from homeostat._version import __version__
 from homeostat.cli.find_application import application_directory, configured_store
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, print_json, print_table
 from homeostat.cli.status import print_capabilities
-from homeostat.core.errors import ConfigError
+from homeostat.core.errors import ConfigError, HomeostatError, NoLogError
+from homeostat.store.address import LogAddress, PostgresAddress
 
 NEEDED = ("numpy", "pydantic", "rich", "typer")
 FOR_SPARK = ("pyspark", "pyarrow", "pandas", "httpx", "psutil")
@@ -41,12 +42,12 @@ class Check(NamedTuple):
 
 def doctor(
     store: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--store",
-            metavar="FILE",
+            metavar="LOG",
             envvar="HOMEOSTAT_STORE",
-            help="Log file to check. It does not have to exist yet.",
+            help="Log to check. It does not have to exist yet.",
         ),
     ] = None,
     directory: Annotated[
@@ -82,7 +83,7 @@ def doctor(
         raise typer.Exit(EXIT_UNHEALTHY)
 
 
-def run_checks(store: Path) -> Iterator[Check]:
+def run_checks(store: LogAddress) -> Iterator[Check]:
     yield Check("homeostat", True, __version__)
     version = platform.python_version()
     yield Check(
@@ -179,8 +180,23 @@ def _terminal() -> Check:
     return Check("terminal", True, f"{size.columns} × {size.lines}, {colours}")
 
 
-def _place(store: Path) -> Check:
+def _database(log: PostgresAddress) -> Check:
+    """Whether the server answers. Nothing is written to the database."""
+    from homeostat.store.opening import open_store
+
+    try:
+        open_store(log, read_only=True).close()
+    except NoLogError as error:
+        return Check("log", True, f"{log} ({error.what})")
+    except HomeostatError as error:
+        return Check("log", False, error.line.removesuffix(f" ({error.fix})"), error.fix)
+    return Check("log", True, f"{log} (exists)")
+
+
+def _place(store: LogAddress) -> Check:
     """Whether the file can be written; if it does not exist, whether its nearest existing parent can."""
+    if not isinstance(store, Path):
+        return _database(store)
     place = store
     while not place.exists() and place != place.parent:
         place = place.parent

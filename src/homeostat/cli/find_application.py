@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from homeostat.cli.output import say
 from homeostat.core.errors import ConfigError
 
+if TYPE_CHECKING:
+    from homeostat.store.address import LogAddress
+
 DEFAULT_STORE = Path("homeostat.sqlite")
 CONFIG_FILE = Path("homeostat.toml")
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="LOG", envvar="HOMEOSTAT_STORE", help="SQLite file or postgresql:// address of the log."
+    ),
+]
 
 
 def application_directory(name: Path | None) -> Path:
@@ -32,10 +44,12 @@ def application_directory(name: Path | None) -> Path:
     return elsewhere
 
 
-def configured_store(name: Path | None) -> Path:
+def configured_store(name: str | None) -> LogAddress:
     """The log named by --store or HOMEOSTAT_STORE, else by homeostat.toml, else homeostat.sqlite."""
+    from homeostat.store.address import log_address
+
     if name is not None:
-        return name
+        return log_address(name)
     if not CONFIG_FILE.exists():
         return DEFAULT_STORE
     from homeostat import settings_file
@@ -43,17 +57,27 @@ def configured_store(name: Path | None) -> Path:
     return settings_file.load().store
 
 
-def store_path(name: Path | None) -> Path:
+def store_path(name: str | None) -> LogAddress:
     """The configured log. If there is none here, the log of an application that a manager watches."""
+    from homeostat.store.address import is_missing
+
     path = configured_store(name)
-    if name is not None or CONFIG_FILE.exists() or path.exists():
+    if name is not None or CONFIG_FILE.exists() or not is_missing(path):
         return path
-    from homeostat.runtime.announcement import directories_here, read_announcement
+    from homeostat.runtime.announcement import directories_here, log_of, read_announcement
 
     here = directories_here()
     directory = here[-1] if here else _only_one_elsewhere("--store")
     announcement = read_announcement(directory) if directory is not None else None
-    return Path(announcement["store"]) if announcement is not None and "store" in announcement else path
+    return log_of(announcement) if announcement is not None and "store" in announcement else path
+
+
+def require_log(log: LogAddress, fix: str = "name a log with --store or HOMEOSTAT_STORE") -> LogAddress:
+    from homeostat.store.address import is_missing
+
+    if is_missing(log):
+        raise ConfigError("no log found", where=str(log), fix=fix)
+    return log
 
 
 def _only_one_elsewhere(option: str) -> Path | None:

@@ -6,18 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from homeostat.cli.find_application import store_path
+from homeostat.cli.find_application import require_log, store_path
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from homeostat.recorded_data.load import Load
     from homeostat.recorded_data.run import RecordedRun
+    from homeostat.store.address import LogAddress
 
 VALUES = ("count", "rate")
 LEAST_BATCHES = 2
 
 
-def load_of(source: str | None, values: str, store: Path | None, run: str | None, event_log: Path | None) -> Load:
+def load_of(source: str | None, values: str, store: str | None, run: str | None, event_log: Path | None) -> Load:
     """The load that the options name. Without options: the load of the newest run in the log."""
     if values not in VALUES:
         raise ConfigError(f"unknown kind of values {values!r}", where="--values", fix=f"use {' or '.join(VALUES)}")
@@ -53,23 +54,21 @@ def one_source(load: Load, name: str) -> Load:
     return replace(load, name=f"{name} of {load.name}", per_s=load.sources[name], sources={})
 
 
-def stored_load(path: Path, run: str | None) -> Load:
+def stored_load(path: LogAddress, run: str | None) -> Load:
     """The arrival rate of each batch of a run in the log."""
     from homeostat.cli.log import run_name
     from homeostat.log_views.traffic_history import arrival_history
     from homeostat.recorded_data.load import Load
-    from homeostat.store.sqlite import SqliteStore
+    from homeostat.store.opening import open_store
 
-    if not path.exists():
-        raise ConfigError("no log found", where=str(path), fix="give a CSV file, a scenario, or a log with --store")
-    store = SqliteStore(path, read_only=True)
+    store = open_store(require_log(path, "give a CSV file, a scenario, or a log with --store"), read_only=True)
     try:
         name = run_name(store, run, path)
         history = arrival_history(store, name)
     finally:
         store.close()
     load = Load(f"{name} in {path}", history.times_s, history.per_s, sources=history.sources)
-    return _enough(load, f"run {name}", path)
+    return _enough(load, f"run {name}", str(path))
 
 
 def recorded_load(recording: RecordedRun, path: str) -> Load:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from homeostat.cli import log_upkeep as upkeep
-from homeostat.cli.find_application import store_path
-from homeostat.cli.log_upkeep import StoreOption as StoreOption
+from homeostat.cli.find_application import StoreOption as StoreOption
+from homeostat.cli.find_application import require_log, store_path
 from homeostat.cli.output import KIND_STYLES, JsonFlag, print_json, print_table, say
 from homeostat.core.errors import ConfigError, HomeostatError, StoreError
 
 if TYPE_CHECKING:
+    from homeostat.store.address import LogAddress
     from homeostat.store.protocol import Store
 
 RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Run to read. Default: the newest run.")]
@@ -94,23 +94,18 @@ def explain(
 
 
 @contextmanager
-def open_log(path: Path) -> Iterator[Store]:
-    from homeostat.store.sqlite import SqliteStore
+def open_log(path: LogAddress) -> Iterator[Store]:
+    from homeostat.store.opening import open_store
 
-    if not path.exists():
-        raise ConfigError(
-            "no log found",
-            where=str(path),
-            fix="name a log with --store or HOMEOSTAT_STORE, or write one: `homeostat sim run E1 --store FILE`",
-        )
-    store = SqliteStore(path, read_only=True)
+    fix = "name a log with --store or HOMEOSTAT_STORE, or write one: `homeostat sim run E1 --store FILE`"
+    store = open_store(require_log(path, fix), read_only=True)
     try:
         yield store
     finally:
         store.close()
 
 
-def run_name(store: Store, name: str | None, path: Path) -> str:
+def run_name(store: Store, name: str | None, path: LogAddress) -> str:
     """The named run, or else the newest one. In that case, a message on stderr lists the other runs."""
     from homeostat.strict.toml_reading import nearest
 

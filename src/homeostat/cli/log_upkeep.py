@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli.find_application import store_path
+from homeostat.cli.find_application import StoreOption, require_log, store_path
 from homeostat.cli.output import JsonFlag, print_json
-from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from homeostat.store.sqlite import SqliteStore
+    from homeostat.store.sql_store import SqlStore
 
-StoreOption = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="SQLite file that holds the log."),
-]
 SettingsOption = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="Settings file. Default: homeostat.toml in the working directory."),
@@ -39,13 +34,13 @@ def prune(
     """
     from homeostat import settings_file
     from homeostat.cli.scenario_arguments import parse_settings
-    from homeostat.store.retention import Retention, usage
+    from homeostat.store.retention import Retention
 
     ages = settings_file.load(config, flags=parse_settings(settings or [])).log
     with _writable(store) as opened:
-        before = usage(opened)
+        before = opened.usage()
         done = Retention(opened, ages).finish()
-        after = usage(opened)
+        after = opened.usage()
     _tell(json, store, {"summaries": done.summaries, "deleted": done.deleted}, before.file_bytes, after.file_bytes)
 
 
@@ -55,31 +50,28 @@ def compact(store: StoreOption = None, json: JsonFlag = False) -> None:
     A log from an earlier version shrinks automatically only after you have run this once. The command needs as much
     free space on the disk as the log takes.
     """
-    from homeostat.store import retention
 
     with _writable(store) as opened:
-        before = retention.usage(opened)
-        retention.compact(opened)
-        after = retention.usage(opened)
+        before = opened.usage()
+        opened.compact()
+        after = opened.usage()
     _tell(json, store, {}, before.file_bytes, after.file_bytes)
 
 
 @contextmanager
-def _writable(store: Path | None) -> Iterator[SqliteStore]:
-    from homeostat.store.sqlite import SqliteStore
+def _writable(store: str | None) -> Iterator[SqlStore]:
+    from homeostat.store.opening import open_store
 
-    path = store_path(store)
-    if not path.exists():
-        raise ConfigError("no log found", where=str(path), fix="name a log with --store or HOMEOSTAT_STORE")
-    SqliteStore(path, read_only=True).close()  # do not turn an empty file into a log
-    opened = SqliteStore(path)
+    path = require_log(store_path(store))
+    open_store(path, read_only=True).close()  # do not turn an empty file into a log
+    opened = open_store(path)
     try:
         yield opened
     finally:
         opened.close()
 
 
-def _tell(json: bool, store: Path | None, figures: dict[str, int], before_bytes: int, after_bytes: int) -> None:
+def _tell(json: bool, store: str | None, figures: dict[str, int], before_bytes: int, after_bytes: int) -> None:
     from homeostat.strict.units import format_size
 
     path = store_path(store)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from homeostat.recorded_data.load import Load
 
 StoreOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        "--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="Log with the model that a manager has learned."
+        "--store", metavar="LOG", envvar="HOMEOSTAT_STORE", help="Log with the model that a manager has learned."
     ),
 ]
 EventLogOption = Annotated[
@@ -50,7 +50,7 @@ RateOption = Annotated[
 
 
 def learned_model(
-    store: Path | None, run: str | None, event_log: Path | None, scenario: str | None
+    store: str | None, run: str | None, event_log: Path | None, scenario: str | None
 ) -> tuple[ApplicationModel, Callable[[], Load]]:
     """The model of what the options name (by default the newest run in the log), and a function that reads its load."""
     from homeostat.cli import load_sources

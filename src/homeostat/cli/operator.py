@@ -5,12 +5,11 @@ from __future__ import annotations
 import getpass
 import socket
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homeostat.cli.find_application import store_path
+from homeostat.cli.find_application import require_log, store_path
 from homeostat.cli.log import StoreOption
 from homeostat.cli.output import JsonFlag, print_json
 from homeostat.core.errors import ConfigError, HomeostatError
@@ -18,7 +17,8 @@ from homeostat.core.errors import ConfigError, HomeostatError
 if TYPE_CHECKING:
     from homeostat.core.configuration import Value
     from homeostat.core.records import Record
-    from homeostat.store.sqlite import SqliteStore
+    from homeostat.store.address import LogAddress
+    from homeostat.store.sql_store import SqlStore
 
 RunOption = Annotated[
     str | None,
@@ -128,7 +128,7 @@ def _setting(text: str) -> tuple[str, Value]:
 
 def _send(
     command: str,
-    store_option: Path | None,
+    store_option: str | None,
     run: str | None,
     why: str,
     json: bool,
@@ -138,12 +138,10 @@ def _send(
     dry_run: bool = False,
 ) -> None:
     from homeostat.runtime.orders import order
-    from homeostat.store.sqlite import SqliteStore
+    from homeostat.store.opening import open_store
 
-    path = store_path(store_option)
-    if not path.exists():
-        raise ConfigError("no log found", where=str(path), fix="name a log with --store or HOMEOSTAT_STORE")
-    store = SqliteStore(path, read_only=dry_run)
+    path = require_log(store_path(store_option))
+    store = open_store(path, read_only=dry_run)
     try:
         name = _running(store, run, path)
         request = order(
@@ -200,7 +198,7 @@ def _print_answer(answer: dict[str, Any], json: bool) -> None:
     print("\n".join(lines or [f"would send to {answer['run']}: {request}", *answer["changes"]]))
 
 
-def _running(store: SqliteStore, name: str | None, path: Path) -> str:
+def _running(store: SqlStore, name: str | None, path: LogAddress) -> str:
     """The named run; else the only one with recent records, or the only one in the log."""
     from homeostat.log_views.overview import SILENT_S
     from homeostat.strict.toml_reading import nearest
@@ -222,13 +220,13 @@ def _running(store: SqliteStore, name: str | None, path: Path) -> str:
     return alive[0]
 
 
-def _changes(store: SqliteStore, run: str, values: dict[str, Value]) -> list[str]:
+def _changes(store: SqlStore, run: str, values: dict[str, Value]) -> list[str]:
     from homeostat.core.wording import settings
 
     return settings(dict(values), _observed_values(store, run))
 
 
-def _require_knobs(store: SqliteStore, run: str, values: dict[str, Value]) -> None:
+def _require_knobs(store: SqlStore, run: str, values: dict[str, Value]) -> None:
     """Reject unknown knobs, as the manager would. If the run has not reported its knobs, accept any."""
     observed = _observed_values(store, run)
     missing = [name for name in values if observed and name not in observed]
@@ -236,13 +234,13 @@ def _require_knobs(store: SqliteStore, run: str, values: dict[str, Value]) -> No
         raise ConfigError(f"{missing[0]} cannot be set here", where=run, fix=f"knobs: {', '.join(observed)}")
 
 
-def _observed_values(store: SqliteStore, run: str) -> dict[str, Any]:
+def _observed_values(store: SqlStore, run: str) -> dict[str, Any]:
     from homeostat.store.present import load_present
 
     return dict(load_present(store, run).observed)
 
 
-def _answers(store: SqliteStore, run: str, id: str) -> list[Record]:
+def _answers(store: SqlStore, run: str, id: str) -> list[Record]:
     """The manager's records about the command, once there are any; empty if the time limit passes."""
     give_up_s = time.monotonic() + ANSWER_LIMIT_S
     while time.monotonic() < give_up_s:

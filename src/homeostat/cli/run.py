@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from homeostat.cli.find_application import StoreOption
 from homeostat.cli.output import JsonFlag, print_json, say
 from homeostat.cli.scenario_arguments import merge_settings, parse_mode, parse_settings
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from homeostat.runtime.launch import Launch
+    from homeostat.store.address import LogAddress
 
 DIRECTORY = Path(".homeostat")
 OUTPUT = Path("logs") / "driver.out"
@@ -60,10 +62,6 @@ ModeOption = Annotated[
 PolicyOption = Annotated[
     str | None, typer.Option("--policy", metavar="NAME", help="Policy to use; see `homeostat policies`.")
 ]
-StoreFileOption = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="SQLite file to write the log to."),
-]
 DirectoryOption = Annotated[
     Path | None,
     typer.Option(
@@ -91,7 +89,7 @@ def run(
     config: ConfigOption = None,
     mode: ModeOption = None,
     policy: PolicyOption = None,
-    store: StoreFileOption = None,
+    store: StoreOption = None,
     directory: DirectoryOption = None,
     workers: WorkersOption = 3,
     cores: CoresOption = 4,
@@ -104,18 +102,20 @@ def run(
     """Start a streaming application and manage it. Without --master it runs on a local cluster."""
     from homeostat import settings_file
     from homeostat.runtime.launch import Launch
+    from homeostat.store.address import resolved
 
-    for option, place in (("APP.PY", app), ("--directory", directory), ("--store", store), ("--config", config)):
+    for option, place in (("APP.PY", app), ("--directory", directory), ("--config", config)):
         _require_path(option, str(place or ""))
     path = _existing(app)
     flags: dict[str, object] = {
         "policy": policy,
         "mode": parse_mode(mode) if mode is not None else None,
-        "store": str(store.resolve()) if store is not None else None,
+        "store": str(resolved(_own_log("--store", store))) if store is not None else None,
         **merge_settings({}, parse_settings(settings or [])),
     }
     log = settings_file.load(config, flags=flags).store
-    _require_path("store", str(log))
+    if store is None:
+        log = _own_log("store", log)
     for_s, spark_settings = _seconds(for_), _spark_conf(conf or [])
     launch = Launch(
         app=app,
@@ -130,7 +130,7 @@ def run(
     _supervise(launch, log, workers=workers, cores=cores, show=show, json=json)
 
 
-def _supervise(launch: Launch, log: Path, *, workers: int, cores: int, show: bool, json: bool) -> None:
+def _supervise(launch: Launch, log: LogAddress, *, workers: int, cores: int, show: bool, json: bool) -> None:
     from homeostat.runtime.supervisor import INTERRUPTED, Supervisor
     from homeostat.web.beside_run import dashboard
 
@@ -150,6 +150,17 @@ def _supervise(launch: Launch, log: Path, *, workers: int, cores: int, show: boo
 
 def _say(line: str) -> None:
     say(f"homeostat: {line}")
+
+
+def _own_log(option: str, store: str | LogAddress) -> LogAddress:
+    """The log that the processes of this run write to. The password for it is in their environment."""
+    from homeostat.store.address import hand_down, log_address
+
+    log = log_address(store)
+    if isinstance(log, Path):
+        _require_path(option, str(store))
+    hand_down(log)
+    return log
 
 
 def _require_path(option: str, place: str) -> None:

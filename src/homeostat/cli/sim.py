@@ -66,7 +66,8 @@ def run_scenario(
         str, typer.Option("--mode", metavar="MODE", help="observe, advise, earn or regulate.")
     ] = "regulate",
     store: Annotated[
-        Path | None, typer.Option("--store", metavar="FILE", help="Write the log of the run to this SQLite file.")
+        str | None,
+        typer.Option("--store", metavar="LOG", help="Write the log of the run to this file or database."),
     ] = None,
     set_: SetOption = None,
     json: JsonFlag = False,
@@ -171,12 +172,14 @@ def _write(path: Path, text: str) -> None:
         raise ConfigError(f"cannot write the scenario: {reason}", where=str(path)) from error
 
 
-def _run_with_log(scenario: Scenario, policy: Policy, seed: int | None, mode: Mode, path: Path) -> RunResult:
+def _run_with_log(scenario: Scenario, policy: Policy, seed: int | None, mode: Mode, log: str) -> RunResult:
     from homeostat.runtime.model_keeper import ModelKeeper
     from homeostat.sim.simulation import simulate
-    from homeostat.store.sqlite import SqliteStore
+    from homeostat.store.address import log_address
+    from homeostat.store.opening import open_store
 
-    store = SqliteStore(path)
+    path = log_address(log)
+    store = open_store(path)
     try:
         used_seed = scenario.seed if seed is None else seed
         run = scenario_arguments.new_run_name(store, f"{scenario.name}/{policy.name}/{used_seed}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from homeostat.core.access_records import access_of
 from homeostat.core.records import ACTION, OPERATOR, ORDER, REJECTION, OrderContent, Record
+from homeostat.runtime.announcement import user_state
 from homeostat.store.access_file import AccessFile
+from homeostat.store.address import LogAddress
 from homeostat.store.protocol import Store
 
 MOST_LINES = 5_000
@@ -36,7 +39,7 @@ class _Order:
     content: OrderContent
 
 
-def audit_trail(store: Store, log: Path, limit: int, run: str = "") -> list[AuditLine]:
+def audit_trail(store: Store, log: LogAddress, limit: int, run: str = "") -> list[AuditLine]:
     """The newest lines first. With a run, only the commands that were given to it."""
     runs = [run] if run else [info.name for info in store.runs()]
     orders = [
@@ -45,11 +48,19 @@ def audit_trail(store: Store, log: Path, limit: int, run: str = "") -> list[Audi
         for record in store.records(name, kinds=(ORDER,), limit=limit, newest_first=True)
         if (content := record.content_as(OrderContent)) is not None
     ]
-    accesses = [] if run else AccessFile(log).newest(limit)
+    accesses = [] if run else access_file(log).newest(limit)
     events: list[_Order | Record] = [*orders, *accesses]
     newest = sorted(events, key=_time, reverse=True)[:limit]
     lines = [_order_line(store, each) if isinstance(each, _Order) else access_line(each) for each in newest]
     return [line for line in lines if line is not None]
+
+
+def access_file(log: LogAddress) -> AccessFile:
+    """Beside the log. For a log in a database, it is on the machine of the dashboard, among the user's files."""
+    if isinstance(log, Path):
+        return AccessFile(log)
+    name = hashlib.sha256(str(log).encode()).hexdigest()[:16]
+    return AccessFile(user_state() / "access" / name)
 
 
 def access_line(record: Record) -> AuditLine | None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from homeostat.core.errors import StoreError
 from homeostat.core.records import Record
+from homeostat.store.address import LogAddress, is_missing
+from homeostat.store.opening import open_store
 from homeostat.store.protocol import BEGINNING_S
-from homeostat.store.sqlite import SqliteStore
+from homeostat.store.sql_store import SqlStore
 
 # A batch is recorded with the time at which it ended, which may lie before records that are already there.
 OVERLAP_S = 60.0
@@ -17,9 +19,9 @@ class Follower:
     """If another log replaces this one, as a file of its own or in the same file, it continues with that log from its
     beginning."""
 
-    def __init__(self, log: Path, run: str) -> None:
+    def __init__(self, log: LogAddress, run: str) -> None:
         self._log, self._run = log, run
-        self._store: SqliteStore | None = None
+        self._store: SqlStore | None = None
         self._known_times_s: dict[str, float] = {}
         self._newest_s = BEGINNING_S
         self._position = 0
@@ -28,11 +30,11 @@ class Follower:
     def new(self) -> list[Record]:
         """The records since the last call, by time; none while there is no log or while it is locked."""
         try:
-            if not self._log.exists():
+            if is_missing(self._log):
                 return []  # the old file stays open, so that no other one gets its number
             self._look_at_the_file()
             if self._store is None:
-                self._store = SqliteStore(self._log, read_only=True)
+                self._store = open_store(self._log, read_only=True)
             position = self._store.position()
             if position < self._position:
                 self._newest_s = BEGINNING_S
@@ -49,6 +51,8 @@ class Follower:
 
     def _look_at_the_file(self) -> None:
         """SQLite notices neither another file at this place nor one that was written without it: opens it again."""
+        if not isinstance(self._log, Path):
+            return
         status = self._log.stat()
         file, last_write = (status.st_dev, status.st_ino), (status.st_mtime_ns, status.st_size)
         if (file, last_write) != (self._file, self._last_write):

@@ -31,11 +31,11 @@ from homeostat.log_views.catching_up import catching_up
 from homeostat.log_views.resource_usage import ResourceUsage, resource_usage
 from homeostat.log_views.timeline import behind
 from homeostat.models.caught_up import CatchUp
-from homeostat.runtime.announcement import is_running, read_announcement
+from homeostat.runtime.announcement import is_running, log_of, read_announcement
 from homeostat.runtime.launch import CAPABILITIES, KNOBS, read_json
+from homeostat.store.opening import open_store
 from homeostat.store.present import load_present
 from homeostat.store.protocol import Store
-from homeostat.store.sqlite import SqliteStore
 
 # Health is unknown after this much silence plus some batches: a restart takes less, and a crash is noticed soon.
 SILENT_S = 60.0
@@ -134,7 +134,7 @@ def query_state(name: str, records: Sequence[Record], alive: bool, now_s: float)
 def _queries(about: Mapping[str, Any], alive: bool, now_s: float) -> list[QueryState]:
     started_s = float(about["started_s"])
     try:
-        store = SqliteStore(Path(about.get("store", "homeostat.sqlite")), read_only=True)
+        store = open_store(log_of(about), read_only=True)
     except StoreError as error:
         return [QueryState(name, UNKNOWN if alive else STOPPED, error.line) for name in about["queries"]]
     try:

@@ -6,16 +6,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from homeostat.core.errors import HomeostatError
 from homeostat.core.observation import NAN, DiskSample
 from homeostat.detectors.disk_space import enough_bytes
-from homeostat.runtime.announcement import LOG_USE
+from homeostat.runtime.announcement import LOG_USE, log_of
 from homeostat.runtime.file_limits import EVENTS, log_sizes
 from homeostat.spark.outside.event_log_pruning import size_of
 from homeostat.spark.sense.disks import Disks
+from homeostat.store.address import LogAddress
+from homeostat.store.opening import open_store
 
 if TYPE_CHECKING:
     import psutil
@@ -58,10 +62,8 @@ def resource_usage(directory: Path, about: Mapping[str, Any], alive: bool) -> Re
 
 
 def _files(directory: Path, about: Mapping[str, Any], limits: Mapping[str, float]) -> Iterator[Use]:
-    store = _store(about)
-    beside = [store.with_name(store.name + suffix) for suffix in ("", "-wal", "-shm")]
-    log_bytes = sum(map(size_of, beside)) if store.exists() else NAN
-    yield Use("log", log_bytes, limits.get("log", NAN), where=str(store))
+    log = log_of(about)
+    yield Use("log", _log_bytes(log), limits.get("log", NAN), where=str(log))
     events = directory / EVENTS
     event_bytes = size_of(events) if events.is_dir() else NAN
     yield Use("event logs", event_bytes, limits.get("event_logs", NAN), where=str(events))
@@ -146,12 +148,22 @@ def _memory_bound() -> float:
 
 def _disks(directory: Path, about: Mapping[str, Any], limits: Mapping[str, float]) -> Sequence[DiskUse]:
     paths = {str(use): Path(str(path)) for use, path in dict(about.get("disks") or {}).items()}
+    if not paths:
+        log = log_of(about)
+        paths = {"checkpoints": directory} | ({LOG_USE: log.parent} if isinstance(log, Path) else {})
     least_free = limits.get("least_free", NAN)
     return [
         DiskUse(disk, NAN if math.isnan(least_free) else enough_bytes(disk.total_bytes, least_free))
-        for disk in Disks(paths or {"checkpoints": directory, LOG_USE: _store(about).parent}).look()
+        for disk in Disks(paths).look()
     ]
 
 
-def _store(about: Mapping[str, Any]) -> Path:
-    return Path(str(about.get("store", "homeostat.sqlite")))
+def _log_bytes(log: LogAddress) -> float:
+    if isinstance(log, Path):
+        beside = [log.with_name(log.name + suffix) for suffix in ("", "-wal", "-shm")]
+        return sum(map(size_of, beside)) if log.exists() else NAN
+    try:
+        with closing(open_store(log, read_only=True)) as store:
+            return store.usage().file_bytes
+    except HomeostatError:
+        return NAN

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable
 
 from homeostat.core.causes import cause_of
 from homeostat.core.records import AlertContent, Record
-from homeostat.store.sqlite import SqliteStore
+from homeostat.store.sql_store import SqlStore
 
 
 class Alarm:
     """`runs` are the queries in whose logs the alerts appear. `open_log` opens the log so that nothing is written once
     another manager has taken over."""
 
-    def __init__(self, open_log: Callable[[], SqliteStore], runs: Iterable[str], say: Callable[[str], None]) -> None:
+    def __init__(self, open_log: Callable[[], SqlStore], runs: Iterable[str], say: Callable[[str], None]) -> None:
         self._open_log, self._runs, self._say = open_log, tuple(runs), say
 
     def ring(self, cause: str, details: str) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from homeostat.runtime.identity import Identity
 from homeostat.runtime.launch import CAPABILITIES, STARTED, read_json, write_json
 from homeostat.settings import read
+from homeostat.store.address import LogAddress, log_address, resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +42,8 @@ def announce(directory: Path, application: Application, config: Config, identity
 
     application.publish_capabilities(partial(write_json, directory / CAPABILITIES))
     queries = {pipeline.name: application.run_name(pipeline.name) for pipeline in application.pipelines}
-    application.disks.watch(LOG_USE, config.store.parent)
+    if isinstance(config.store, Path):
+        application.disks.watch(LOG_USE, config.store.parent)
     locations = checkpoint_locations(application)
     announce_driver(directory, application.spark, config, identity, queries, application.disks.paths, locations)
 
@@ -68,7 +70,7 @@ def announce_driver(
         "process_start": process_start(os.getpid()),
         "queries": dict(queries),
         "mode": config.mode,
-        "store": str(config.store.resolve()),
+        "store": str(resolved(config.store)),
         "disks": {use: str(path) for use, path in disks.items()},
         "checkpoints": dict(checkpoints),
         "limits": {
@@ -91,6 +93,10 @@ def withdraw(directory: Path) -> None:
 def read_announcement(directory: Path) -> dict[str, Any] | None:
     facts = read_json(directory / STARTED)
     return facts if isinstance(facts, dict) else None
+
+
+def log_of(announcement: Mapping[str, Any]) -> LogAddress:
+    return log_address(str(announcement.get("store", "homeostat.sqlite")))
 
 
 def directories_here() -> list[Path]:

@@ -67,7 +67,7 @@ class Attachment:
         self._objective = combine(objective) if objective is not None else config.objective
         self._claim: Claim | None = None
         self._stopping = threading.Event()
-        self._hold = ApplicationHold(directory, config.store, pause=self._stopping.wait)
+        self._hold = ApplicationHold(directory, config.store, application=config.application, pause=self._stopping.wait)
         self._application: Application | None = None
         self._keeper: LoopKeeper | None = None
         self.queries: dict[str, StreamingQuery | LastingQuery] = {}

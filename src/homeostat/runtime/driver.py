@@ -21,7 +21,7 @@ from homeostat.runtime.announcement import announce
 from homeostat.runtime.file_limits import EVENTS
 from homeostat.runtime.hold import TAKEN_OVER, ApplicationHold
 from homeostat.runtime.java_watch import watch_java
-from homeostat.runtime.knobs_file import read_knobs, write_knobs
+from homeostat.runtime.kept_knobs import KeptKnobs
 from homeostat.runtime.launch import KNOBS, QUERY_FAILED, Launch
 from homeostat.runtime.lease import Claim
 from homeostat.runtime.loop_thread import Loop, LoopKeeper
@@ -63,14 +63,15 @@ def drive(launch: Launch) -> int:
     directory = Path(launch.directory).resolve()
     config, pipelines = preflight.check(launch)
     pipeline_files.send_along(launch.app)
-    with ApplicationHold(directory, config.store) as hold:
-        if hold.name != directory.name:
+    with ApplicationHold(directory, config.store, application=config.application) as hold:
+        if hold.name != (config.application or directory.name):
             say(f"the log {config.store} lists this application as {hold.name}")
+        knobs = KeptKnobs(directory / KNOBS, config.store, hold, say)
         application = Application(
             pipelines,
             directory,
-            read_knobs(directory / KNOBS, say),
-            lambda knobs: write_knobs(directory / KNOBS, knobs),
+            knobs.read(),
+            knobs.write,
             launch.room,
             steer=launch.allocation != SPARKS_OWN,
             uneven=uneven_partitions(config),

@@ -1,7 +1,10 @@
-"""The identity of an application: a name that no other application has, kept in the application's directory.
+"""The identity of an application: an id that no other application has.
 
-It survives restarts and moves of the directory. A copy of the directory has the same identity until its file is
-deleted.
+It is kept in the application's directory. It survives restarts and moves of the directory. A copy of the directory has
+the same identity until its file is deleted.
+
+An application that has a name in its settings needs no directory for this: its identity follows from the name, so that
+a driver on any machine has it.
 """
 
 from __future__ import annotations
@@ -18,15 +21,23 @@ from homeostat.runtime.launch import LEASE
 
 IDENTITY = "identity.json"
 FORMAT = 1
+# Never to be changed: it would make every application with a name a new one.
+_NAMES = uuid.UUID("7c1f8a52-60a4-4f0e-9f4e-3f1d8c2b9a75")
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`adopts` is true if the directory is older than identities: version 0.1.0 wrote its runs without one."""
+    """`adopts` is true if the directory is older than identities: version 0.1.0 wrote its runs without one. `name` is
+    the name in the settings, if the identity follows from it."""
 
     id: str
     adopts: bool = False
+    name: str = ""
+
+
+def identity_of_name(name: str) -> Identity:
+    return Identity(uuid.uuid5(_NAMES, name).hex, name=name)
 
 
 def is_older_than_identities(directory: Path) -> bool:
@@ -40,6 +51,13 @@ def identity_of(directory: Path, *, adopts: bool = False) -> Identity:
     if not path.exists():
         _write_once(path, {"format": FORMAT, "identity": uuid.uuid4().hex, "adopts": adopts})
     return read_identity(path)
+
+
+def how_to_tell_apart(identity: Identity, directory: Path) -> str:
+    """What to do if the other application with this identity is really another one."""
+    if identity.name:
+        return f"; if it is another application, give this one another name than `application` = {identity.name!r}"
+    return f"; if {directory} is a copy, delete {directory / IDENTITY} to give it its own identity"
 
 
 def read_identity(path: Path) -> Identity:

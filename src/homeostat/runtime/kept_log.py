@@ -4,7 +4,6 @@ the state that it has in memory.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,10 +13,12 @@ from homeostat.core.actions import REVERT
 from homeostat.core.errors import DamagedLogError, NoLogError, StoreError
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ActionContent, OutcomeContent, ReceiptContent, Record
+from homeostat.store.address import LogAddress
 from homeostat.store.damaged_log import set_aside
 from homeostat.store.protocol import Placed, RunInfo
 from homeostat.store.reopening import reopen
-from homeostat.store.sqlite import SqliteStore, UnreadableRecord
+from homeostat.store.sql_database import Connection, UnreadableRecord, Usage
+from homeostat.store.sql_store import SqlStore
 
 _Answer = TypeVar("_Answer")
 # How many unreadable records are reported, each by itself. If there are more, the log is broken, and further reports
@@ -28,7 +29,7 @@ MOST_REPORTED = 20
 class KeptLog:
     """A store. `enrol` prepares every file that it opens, and `report` gets a line about every loss."""
 
-    def __init__(self, path: Path, enrol: Callable[[SqliteStore], None], report: Callable[[str, str], None]) -> None:
+    def __init__(self, path: LogAddress, enrol: Callable[[SqlStore], None], report: Callable[[str, str], None]) -> None:
         self.path, self._enrol, self._report = path, enrol, report
         self._states: dict[tuple[str, str], JSON] = {}
         self._open_actions: dict[tuple[str, str], list[Record]] = {}
@@ -81,20 +82,31 @@ class KeptLog:
     def after(self, position: int, limit: int) -> list[Placed]:
         return self._ask(lambda store: store.after(position, limit))
 
-    def maintain(self, work: Callable[[sqlite3.Connection], _Answer], *, in_transaction: bool = True) -> _Answer:
+    def maintain(self, work: Callable[[Connection], _Answer], *, in_transaction: bool = True) -> _Answer:
         return self._ask(lambda store: store.maintain(work, in_transaction=in_transaction))
+
+    def usage(self) -> Usage:
+        return self._ask(lambda store: store.usage())
+
+    def shrink(self, pages: int = 0) -> None:
+        self._ask(lambda store: store.shrink(pages))
 
     def close(self) -> None:
         self._store.close()
 
-    def _ask(self, question: Callable[[SqliteStore], _Answer]) -> _Answer:
+    def _ask(self, question: Callable[[SqlStore], _Answer]) -> _Answer:
         if not self._store.in_place:
             self._begin_again("its file was removed, replaced or emptied; earlier records may be lost")
         try:
             return question(self._store)
         except (DamagedLogError, NoLogError):
-            self._begin_again(f"its file was damaged; earlier records are in {set_aside(self.path)}")
+            self._begin_again(self._set_aside())
             return question(self._store)
+
+    def _set_aside(self) -> str:
+        if isinstance(self.path, Path):
+            return f"its file was damaged; earlier records are in {set_aside(self.path)}"
+        return "its tables were removed; earlier records may be lost"
 
     def _begin_again(self, reason: str) -> None:
         with suppress(StoreError):
@@ -111,14 +123,16 @@ class KeptLog:
         self._store = store
         self._report("the log", f"{reason}; the manager continues with a new log in {self.path}")
 
-    def _first_opened(self) -> SqliteStore:
+    def _first_opened(self) -> SqlStore:
         try:
             return self._opened()
         except DamagedLogError:
+            if not isinstance(self.path, Path):
+                raise
             self._report("the log", damaged_at_start(set_aside(self.path)))
             return self._opened()
 
-    def _opened(self) -> SqliteStore:
+    def _opened(self) -> SqlStore:
         store = reopen(self.path, self._unreadable)
         try:
             self._enrol(store)

@@ -18,7 +18,7 @@ _SET_ASIDE = ".set-aside"
 
 
 def write_knobs(path: Path, knobs: Mapping[str, Any]) -> None:
-    write_json(path, {"format": FORMAT, **knobs})
+    write_json(path, with_format(knobs))
 
 
 def read_knobs(path: Path, say: Callable[[str], None]) -> Mapping[str, Any]:
@@ -28,20 +28,28 @@ def read_knobs(path: Path, say: Callable[[str], None]) -> Mapping[str, Any]:
     except FileNotFoundError:
         return {}
     try:
-        knobs = json.loads(text)
-        format_ = knobs.get("format", 1)
-        if isinstance(format_, int) and format_ > FORMAT:
-            raise ConfigError(
-                f"a newer Homeostat wrote this file (format {format_}; this one reads {FORMAT})",
-                where=str(path),
-                fix="upgrade homeostat, or delete the file to start with the settings of the application",
-            )
-        return {"executors": _executors(knobs), "values": _values(knobs)}
+        return knobs_of(json.loads(text), str(path))
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         aside = path.with_name(path.name + _SET_ASIDE)
         path.replace(aside)
         say(f"{path}: cannot be read ({error}); it is kept as {aside.name}, and the application starts without it")
         return {}
+
+
+def with_format(knobs: Mapping[str, Any]) -> dict[str, Any]:
+    return {"format": FORMAT, **knobs}
+
+
+def knobs_of(content: Any, where: str) -> Mapping[str, Any]:
+    """The settings in what was kept; one of several errors of Python if it is damaged."""
+    format_ = content.get("format", 1)
+    if isinstance(format_, int) and format_ > FORMAT:
+        raise ConfigError(
+            f"a newer Homeostat wrote these settings (format {format_}; this one reads {FORMAT})",
+            where=where,
+            fix="upgrade homeostat, or delete them to start with the settings of the application",
+        )
+    return {"executors": _executors(content), "values": _values(content)}
 
 
 def _executors(knobs: Mapping[str, Any]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from homeostat.runtime.launch import Launch, require_master
 from homeostat.runtime.query_manager import objective_of, policy_of
 from homeostat.settings_file import Config
 from homeostat.spark.pipeline import Pipeline
-from homeostat.store.sqlite import SqliteStore
+from homeostat.store.opening import open_store
 
 
 def check(launch: Launch) -> tuple[Config, list[Pipeline]]:
@@ -24,7 +24,7 @@ def check(launch: Launch) -> tuple[Config, list[Pipeline]]:
     if launch.master:
         require_master(launch.master)
     with suppress(DamagedLogError):  # the manager moves it aside and begins a new one
-        SqliteStore(config.store).close()
+        open_store(config.store).close()
     return config, pipelines
 
 

@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from homeostat.core.errors import HomeostatError, LeaseLostError, StoreError
-from homeostat.runtime.identity import IDENTITY, Identity, read_identity
+from homeostat.runtime.announcement import log_of
+from homeostat.runtime.identity import IDENTITY, Identity, how_to_tell_apart, read_identity
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import LeaseTakenError
+from homeostat.store.address import LogAddress
+from homeostat.store.opening import open_store
 from homeostat.store.registered_applications import ApplicationTable, Holder
 from homeostat.store.reopening import reopen
-from homeostat.store.sqlite import SqliteStore
+from homeostat.store.sql_store import SqlStore
 
 # How often the holder shows that it is alive. Each time, it makes a small write without a flush to the disk.
 BEAT_S = 2.0
@@ -40,7 +43,7 @@ class StoreLease:
 
     def __init__(
         self,
-        log: Path,
+        log: LogAddress,
         identity: Identity,
         directory: Path,
         *,
@@ -62,14 +65,16 @@ class StoreLease:
         )
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._beat_on, name="homeostat lease", daemon=True)
-        self._store: SqliteStore | None = None
+        self._store: SqlStore | None = None
 
     def take(self) -> None:
         """Raise LeaseTakenError if another manager has it. Takes up to WATCH_S if one on another host died."""
-        store = SqliteStore(self._log)
+        store = open_store(self._log)
         try:
             table = ApplicationTable(store)
-            self.name = table.register(self._identity.id, self._directory.name, adopts=self._identity.adopts)
+            self.name = table.register(
+                self._identity.id, self._identity.name or self._directory.name, adopts=self._identity.adopts
+            )
             before = table.holder(self._identity.id)
             self._refuse_copy(before)
             if before.token and not self._is_dead(before, table):
@@ -82,7 +87,7 @@ class StoreLease:
         self._store = store
         self._thread.start()
 
-    def enrol(self, store: SqliteStore) -> None:
+    def enrol(self, store: SqlStore) -> None:
         """Let this manager write to the log that was opened, which may be a new file in place of the old one."""
         table = ApplicationTable(store)
         name = table.register(self._identity.id, self.name, adopts=True)
@@ -93,7 +98,7 @@ class StoreLease:
             self.lost = True
         store.fence(self._identity.id, self._me.token)
 
-    def bind(self, store: SqliteStore, run: str) -> None:
+    def bind(self, store: SqlStore, run: str) -> None:
         ApplicationTable(store).bind(run, self._identity.id)
 
     def release(self) -> None:
@@ -162,7 +167,7 @@ class StoreLease:
 
     def _refuse_copy(self, before: Holder) -> None:
         """A directory that was copied and not moved has the identity of another application."""
-        if not before.directory or Path(before.directory) == self._directory:
+        if self._identity.name or not before.directory or Path(before.directory) == self._directory:
             return
         original = Path(before.directory) / IDENTITY
         copied = False
@@ -179,7 +184,7 @@ class StoreLease:
 
     def _taken(self, holder: Holder) -> LeaseTakenError:
         place = f" (process {holder.process} on {holder.host}, in {holder.directory})" if holder.process else ""
-        copy = f"; if {self._directory} is a copy, delete {self._directory / IDENTITY} to give it its own identity"
+        copy = how_to_tell_apart(self._identity, self._directory)
         return LeaseTakenError(
             f"another manager already controls this application{place}",
             where=str(self._log),
@@ -187,15 +192,15 @@ class StoreLease:
         )
 
 
-def log_after(announcement: Mapping[str, Any]) -> SqliteStore:
+def log_after(announcement: Mapping[str, Any]) -> SqlStore:
     """The log of a manager that has ended. It can be written until another manager takes over the application."""
-    store = SqliteStore(Path(str(announcement["store"])), guest=True)
+    store = open_store(log_of(announcement), guest=True)
     try:
         identity = str(announcement.get("identity", ""))
         holder = ApplicationTable(store).holder(identity)
         ended = (socket.gethostname(), announcement.get("process"))
         if holder.token and (holder.host, holder.process) != ended:
-            raise LeaseLostError("another manager has taken over this application", where=str(store.path))
+            raise LeaseLostError("another manager has taken over this application", where=store.where)
         store.fence(identity, holder.token)
     except BaseException:
         store.close()

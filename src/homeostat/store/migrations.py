@@ -7,15 +7,15 @@ read without being changed.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping
 
 from homeostat.store.sql import SCHEMA
+from homeostat.store.sql_database import Connection
 
 FIRST_VERSION = 1
 
 
-def _add_applications(connection: sqlite3.Connection) -> None:
+def _add_applications(connection: Connection) -> None:
     """An application has an identity, its runs belong to it, and one manager at a time holds it."""
     connection.execute(
         "CREATE TABLE applications ("
@@ -30,19 +30,18 @@ def _add_applications(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE runs ADD COLUMN application INTEGER")
 
 
-MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {2: _add_applications}
+MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {2: _add_applications}
 SCHEMA_VERSION = max(MIGRATIONS)
 
 
-def create(connection: sqlite3.Connection) -> None:
-    """Make the tables of an empty file. Call it in a transaction."""
-    for statement in SCHEMA.split(";"):
+def create(connection: Connection) -> None:
+    """Make the tables in an empty database. Call it in a transaction, and write the version there too."""
+    for statement in filter(str.strip, SCHEMA.split(";")):
         connection.execute(statement)
     migrate(connection, FIRST_VERSION)
 
 
-def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a log of that version to this one. Call it in a transaction."""
+def migrate(connection: Connection, version: int) -> None:
+    """Bring the tables of that version to this one. Call it in a transaction, and write the version there too."""
     for target in range(version + 1, SCHEMA_VERSION + 1):
         MIGRATIONS[target](connection)
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from homeostat.core.errors import StoreError
 from homeostat.store.codec import dump, load_body, mend
-from homeostat.store.sqlite import SqliteStore
+from homeostat.store.sql_database import Connection, SqlDatabase
 
 # Characters of the identity that tell two applications of one name apart. More are used if these are not enough.
 _SHORT_IDENTITY = 4
@@ -35,9 +34,9 @@ class Holder:
 
 
 class ApplicationTable:
-    """Reads and changes the applications of one log file."""
+    """Reads and changes the applications of one log."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: SqlDatabase) -> None:
         self._store = store
 
     def register(self, identity: str, name: str, *, adopts: bool = False) -> str:
@@ -62,13 +61,13 @@ class ApplicationTable:
         with self._store.transaction() as connection:
             ((application, name),) = connection.execute(
                 "SELECT application, name FROM applications WHERE identity = ?", (identity,)
-            )
+            ).fetchall()
             key = self._store.run_key(run)
-            ((owner,),) = connection.execute("SELECT application FROM runs WHERE run = ?", (key,))
+            ((owner,),) = connection.execute("SELECT application FROM runs WHERE run = ?", (key,)).fetchall()
             if owner is not None and owner != application:
                 raise ForeignRunError(
                     f"run {run} belongs to another application",
-                    where=str(self._store.path),
+                    where=self._store.where,
                     fix=f"use another log for {name}",
                 )
             connection.execute("UPDATE runs SET application = ? WHERE run = ?", (application, key))
@@ -108,7 +107,7 @@ class ApplicationTable:
             )
 
 
-def _is_free(connection: sqlite3.Connection, name: str, *, adopts: bool) -> bool:
+def _is_free(connection: Connection, name: str, *, adopts: bool) -> bool:
     taken_names = connection.execute("SELECT 1 FROM applications WHERE name = ?", (name,)).fetchall()
     prefix = f"{name}/"
     owners = connection.execute(

@@ -1,4 +1,4 @@
-"""Keeps a log file small: summarises old batches, deletes what is too old, and gives the space back to the disk.
+"""Keeps a log small: summarises old batches, deletes what is too old, and gives the space back to the disk.
 
 Ages count from the newest record of each run, so that a run on a simulated clock is treated like any other.
 """
@@ -6,12 +6,9 @@ Ages count from the newest record of each run, so that a run on a simulated cloc
 from __future__ import annotations
 
 import math
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from homeostat.core.errors import StoreError
@@ -36,10 +33,10 @@ from homeostat.store.sql import (
     DELETE_OLDEST,
     DELETE_RECORD,
     DELETE_RUN,
-    GIVES_SPACE_BACK,
     HAS_OTHER_KIND,
     OLDEST,
 )
+from homeostat.store.sql_database import Connection, Cursor, Usage
 
 _Result = TypeVar("_Result")
 FINDINGS = (SYMPTOM, DIAGNOSIS, PROPOSAL, REJECTION, FAILURE, ENGINE)
@@ -51,7 +48,6 @@ EVERY_S = 2.0
 GRACE_S = 300.0
 # Pages of 4 kB that one slice gives back. A choice: 2 MB take a few milliseconds.
 _PAGES = 500
-_EMPTY_WAL = "PRAGMA wal_checkpoint(TRUNCATE)"
 # Above its largest size the log keeps batches and findings for this share of the time, again and again, but never for
 # less than the least share; well below it, for longer again. Choices: slow enough that a log settles below its limit.
 _SHORTER, _LEAST_SHARE, _ROOMY = 0.7, 0.01, 0.5
@@ -61,21 +57,14 @@ _SOURCES = {MINUTE: BATCH, HOUR: MINUTE}
 _CLOCK_S = 1e8
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """The size of a log: of its file with the files beside it, and of the records in it."""
-
-    file_bytes: int
-    used_bytes: int
-
-
 class LogFile(Store, Protocol):
-    """A store in a file, whose tables can be worked on."""
+    """A store whose tables can be worked on."""
 
-    @property
-    def path(self) -> Path: ...
+    def maintain(self, work: Callable[[Connection], _Result], *, in_transaction: bool = True) -> _Result: ...
 
-    def maintain(self, work: Callable[[sqlite3.Connection], _Result], *, in_transaction: bool = True) -> _Result: ...
+    def usage(self) -> Usage: ...
+
+    def shrink(self, pages: int = 0) -> None: ...
 
 
 class Slice(NamedTuple):
@@ -97,7 +86,7 @@ class Retention:
         self._looked_at: dict[tuple[str, str], tuple[float, int]] = {}
 
     def usage(self) -> Usage:
-        return usage(self._store)
+        return self._store.usage()
 
     def slice(self) -> Slice:
         """One small piece of work on the next run that has any. After the last run, the size is checked and space is
@@ -110,7 +99,7 @@ class Retention:
                 return done
         self._adapt()
         self._begin_round()
-        shrink(self._store, _PAGES)
+        self._store.shrink(_PAGES)
         return Slice()
 
     def finish(self) -> Slice:
@@ -122,7 +111,7 @@ class Retention:
             while more:
                 new_summaries, deleted, more = self._work(run)
                 total = Slice(total.summaries + new_summaries, total.deleted + deleted)
-        shrink(self._store)
+        self._store.shrink()
         return total
 
     def _begin_round(self) -> None:
@@ -182,7 +171,7 @@ class Retention:
             *((kind, run.last_s - ages.decisions) for kind in others),
         ]
 
-        def work(connection: sqlite3.Connection) -> tuple[int, int]:
+        def work(connection: Connection) -> tuple[int, int]:
             deleted = 0
             for kind, kind_until_s in until_s:
                 deleted += _delete_oldest(connection, name, kind, kind_until_s, SLICE - deleted)
@@ -202,7 +191,7 @@ class Retention:
         return newest[0].at_s if newest else -math.inf
 
     def _delete_findings(
-        self, connection: sqlite3.Connection, run: str, kind: str, until_s: float, most: int
+        self, connection: Connection, run: str, kind: str, until_s: float, most: int
     ) -> tuple[int, int]:
         """Those to which no decision is linked. The others stay as long as the decision, and are not looked at
         again."""
@@ -247,52 +236,26 @@ class Housekeeper:
             self._complaint = error.line
 
 
-def usage(store: LogFile) -> Usage:
-    beside = [store.path, *(store.path.with_name(store.path.name + suffix) for suffix in ("-wal", "-shm"))]
-    file_bytes = sum(file.stat().st_size for file in beside if file.exists())
-    return Usage(file_bytes, store.maintain(_used_bytes, in_transaction=False))
-
-
-def shrink(store: LogFile, pages: int = 0) -> None:
-    """Shorten the file by its free pages, at most so many of them; 0 means all."""
-    # A script, because a single statement frees a single page.
-    script = f"PRAGMA incremental_vacuum({pages})" + ("" if pages else f"; {_EMPTY_WAL}")
-    store.maintain(lambda connection: connection.executescript(script), in_transaction=False)
-
-
-def compact(store: LogFile) -> None:
-    """Rewrite the file without free pages. It needs as much free space on the disk as the file has."""
-    script = f"{GIVES_SPACE_BACK}; VACUUM; {_EMPTY_WAL}"
-    store.maintain(lambda connection: connection.executescript(script), in_transaction=False)
-
-
-def _used_bytes(connection: sqlite3.Connection) -> int:
-    """What the records take, without the pages that are free for new ones."""
-    names = ("page_count", "freelist_count", "page_size")
-    pages, free_pages, page_bytes = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
-    return (pages - free_pages) * page_bytes
-
-
 def _cut_s(until_s: float) -> float:
     """Whole hours, so that no summary covers a part of what is still there in detail."""
     return math.floor(until_s / HOUR_S) * HOUR_S
 
 
-def _delete_oldest(connection: sqlite3.Connection, run: str, kind: str, until_s: float, most: int) -> int:
+def _delete_oldest(connection: Connection, run: str, kind: str, until_s: float, most: int) -> int:
     values = {"run": run, "kind": kind, "until_s": until_s, "limit": most}
     return _deleted(connection, connection.execute(DELETE_OLDEST, values))
 
 
-def _has_decision(connection: sqlite3.Connection, run: int, id: str) -> bool:
+def _has_decision(connection: Connection, run: int, id: str) -> bool:
     return connection.execute(_HAS_DECISION, {"run": run, "id": id}).fetchone() is not None
 
 
-def _deleted(connection: sqlite3.Connection, cursor: sqlite3.Cursor) -> int:
+def _deleted(connection: Connection, cursor: Cursor) -> int:
     rows = cursor.fetchall()
     connection.executemany(DELETE_LINKS, [{"run": run, "id": id} for run, id in rows])
     return len(rows)
 
 
-def _delete_run(connection: sqlite3.Connection, name: str) -> None:
+def _delete_run(connection: Connection, name: str) -> None:
     for statement in DELETE_RUN:
         connection.execute(statement, {"run": name})

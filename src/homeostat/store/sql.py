@@ -1,4 +1,4 @@
-"""The tables of a log file and the SQL queries."""
+"""The tables of a log and the SQL queries, in the SQL of SQLite. `postgres_connection` translates the rest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from homeostat.core.records import ACTION, APPLIED_PATH, OUTCOME, RECEIPT
 APPLICATION_ID = 0x486F6D65  # "Home", so that another program's database is not taken for a log
 # The tables of version 1; `migrations` says what came later.
 # Each index ends in the row number, which SQLite adds, so that every list is read in its order, never sorted.
-SCHEMA = f"""
+SCHEMA = """
 CREATE TABLE runs (
   run INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE
@@ -51,24 +51,24 @@ CREATE TABLE state (
   value TEXT NOT NULL,
   PRIMARY KEY (run, key)
 ) WITHOUT ROWID;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = 1;
 """
 
 # Free pages can be given back to the disk. For a log that has tables it takes effect with the next VACUUM.
 GIVES_SPACE_BACK = "PRAGMA auto_vacuum = INCREMENTAL"
+# Large enough for any log, and a number that every database takes.
+NO_LIMIT = 2**62
 COLUMNS = "id, kind, at_s, text, component, because, body"
 
 # UNION instead of UNION ALL drops what was reached before, so that even a cycle comes to an end.
 CHAIN = f"""
 WITH RECURSIVE
   upward(known) AS (
-    SELECT :id
+    SELECT CAST(:id AS TEXT)
     UNION
     SELECT links.parent FROM upward JOIN links ON links.run = :run AND links.child = upward.known
   ),
   downward(known) AS (
-    SELECT :id
+    SELECT CAST(:id AS TEXT)
     UNION
     SELECT links.child FROM downward JOIN links ON links.run = :run AND links.parent = downward.known
   )
@@ -93,6 +93,17 @@ AND EXISTS ({_ANSWER} AND answer.kind = '{RECEIPT}' AND {_APPLIED})
 AND NOT EXISTS ({_ANSWER} AND answer.kind = '{OUTCOME}')
 ORDER BY at_s, number
 """
+# The same without a look into the receipts, and what the receipts say.
+ANSWERED_UNJUDGED = f"""
+{_ACTIONS}
+AND EXISTS ({_ANSWER} AND answer.kind = '{RECEIPT}')
+AND NOT EXISTS ({_ANSWER} AND answer.kind = '{OUTCOME}')
+ORDER BY at_s, number
+"""
+RECEIPTS = f"""
+SELECT action, body FROM records
+WHERE run = (SELECT run FROM runs WHERE name = :run) AND kind = '{RECEIPT}' AND action IS NOT NULL
+"""
 
 # The newest record of all stays: its number is never used again, so that a reader who follows the log misses none.
 DELETE_OLDEST = """
@@ -113,7 +124,7 @@ ORDER BY at_s, number LIMIT :limit
 # Whether a record is linked to one of another kind than these: as what came of it, or as what it answers.
 HAS_OTHER_KIND = """
 WITH RECURSIVE downward(known) AS (
-  SELECT :id
+  SELECT CAST(:id AS TEXT)
   UNION
   SELECT links.child FROM downward JOIN links ON links.run = :run AND links.parent = downward.known
 )

@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeVar
 
-from homeostat.core.errors import LeaseLostError, NoLogError, StoreError, UnreadableError
-from homeostat.core.record_json import JSON
-from homeostat.core.records import ACTION, OUTCOME, RECEIPT, OutcomeContent, ReceiptContent, Record, content_of
-from homeostat.store.codec import dump, dump_of, load, load_body, mend, split_record
+from homeostat.core.errors import NoLogError
 from homeostat.store.log_file import connect, file_id, log_version, translate_errors, write_ahead
 from homeostat.store.migrations import SCHEMA_VERSION, create, migrate
-from homeostat.store.protocol import BEGINNING_S, SET_ASIDE, Placed, RunInfo
-from homeostat.store.sql import CHAIN, COLUMNS, GIVES_SPACE_BACK, OPEN_INTENTS, UNJUDGED
+from homeostat.store.sql import APPLICATION_ID, GIVES_SPACE_BACK
+from homeostat.store.sql_database import UnreadableRecord, Usage
+from homeostat.store.sql_store import SqlStore
 
-NOTHING: Mapping[str, str | float] = MappingProxyType({})
-_Result = TypeVar("_Result")
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableRecord:
-    """A row of the log that is not what Homeostat writes."""
-
-    run: str
-    id: str
-    kind: str
-    reason: str
+_EMPTY_WAL = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 
-class SqliteStore:
-    """A log file. `read_only` opens one that exists and changes nothing, also while another process writes.
-
-    `guest` is for a process that manages none of the runs: it writes only to runs that the log has.
-
-    Used by one thread at a time; threads and processes that work at once open the file each for themselves. Records
-    that cannot be read are an error, or are left out and passed to `on_unreadable`.
-    """
+class SqliteStore(SqlStore):
+    """A log file. `read_only` opens one that exists and changes nothing, also while another process writes."""
 
     def __init__(
         self,
@@ -51,8 +29,8 @@ class SqliteStore:
         on_unreadable: Callable[[UnreadableRecord], None] | None = None,
     ) -> None:
         self.path = Path(path)
-        self._read_only, self._guest, self._on_unreadable = read_only, guest, on_unreadable
-        self._fence: tuple[str, str] | None = None
+        super().__init__(self.path, guest=guest, on_unreadable=on_unreadable)
+        self._read_only = read_only
         with translate_errors(self.path):
             self._connection = connect(self.path, read_only, create=not guest)
             try:
@@ -62,124 +40,14 @@ class SqliteStore:
                 self.close()
                 raise
 
-    def append(self, run: str, records: Sequence[Record]) -> None:
-        rows = [split_record(record) for record in records]
-        if not rows:
-            return
-        with self.transaction(durable=any(head.kind == ACTION for head, _ in rows), fenced=True) as connection:
-            key = self.run_key(run)
-            new_records = [head for head, body in rows if _insert(connection, key, head, body)]
-            _count(connection, key, new_records)
+    @property
+    def _database(self) -> sqlite3.Connection:
+        return self._connection
 
-    def get(self, run: str, id: str) -> Record | None:
-        records = self._records(f"SELECT {COLUMNS} FROM records WHERE run = :run AND id = :id", run, {"id": mend(id)})
-        return records[0] if records else None
-
-    def records(
-        self,
-        run: str,
-        *,
-        kinds: Sequence[str] = (),
-        component: str = "",
-        since_s: float = BEGINNING_S,
-        limit: int = 0,
-        newest_first: bool = False,
-    ) -> list[Record]:
-        direction = "DESC" if newest_first else "ASC"
-        values: dict[str, str | float] = {"since_s": since_s, "limit": limit if limit > 0 else -1}
-        where = "run = :run AND at_s >= :since_s"
-        if component:
-            where += " AND component = :component"
-            values["component"] = component
-        # One select per kind, each along its own index, instead of a search through all kinds.
-        wheres = []
-        for position, kind in enumerate(dict.fromkeys(kinds)):
-            wheres.append(f"{where} AND kind = :kind{position}")
-            values[f"kind{position}"] = kind
-        selects = " UNION ALL ".join(
-            f"SELECT * FROM (SELECT number, {COLUMNS} FROM records WHERE {each} "
-            f"ORDER BY at_s {direction}, number {direction} LIMIT :limit)"
-            for each in wheres or [where]
-        )
-        order = f"ORDER BY at_s {direction}, number {direction} LIMIT :limit"
-        return self._records(f"SELECT {COLUMNS} FROM ({selects}) {order}", run, values)
-
-    def ids(self, run: str, kinds: Sequence[str]) -> list[str]:
-        marks = ", ".join("?" for _ in kinds)
-        where = f"name = ? AND kind IN ({marks}) ORDER BY at_s, number"
-        query = f"SELECT id FROM records JOIN runs USING (run) WHERE {where}"
-        return [str(id) for (id,) in self.rows(query, (mend(run), *kinds))]
-
-    def chain(self, run: str, id: str) -> list[Record]:
-        return self._records(CHAIN, run, {"id": mend(id)})
-
-    def open_intents(self, run: str) -> list[Record]:
-        return self._records(OPEN_INTENTS, run, placeholders=True)
-
-    def unjudged(self, run: str) -> list[Record]:
-        return self._records(UNJUDGED, run, placeholders=True)
-
-    def save_state(self, run: str, key: str, value: JSON) -> None:
-        text = dump_of(value, f"the state {key!r}")
-        with self.transaction(fenced=True):
-            self._connection.execute(
-                "INSERT INTO state VALUES (?, ?, ?) ON CONFLICT (run, key) DO UPDATE SET value = excluded.value",
-                (self.run_key(run), mend(key), text),
-            )
-
-    def load_state(self, run: str, key: str) -> JSON | None:
-        rows = self.rows(
-            "SELECT value FROM state JOIN runs USING (run) WHERE name = ? AND key = ?",
-            (mend(run), mend(key)),
-        )
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
         with translate_errors(self.path):
-            return load(rows[0][0]) if rows else None
-
-    def set_aside(self, run: str, key: str) -> None:
-        names = {"run": mend(run), "key": mend(key), "aside": f"{mend(key)}{SET_ASIDE}"}
-        where = "run = (SELECT run FROM runs WHERE name = :run)"
-        with self.transaction(fenced=True) as connection:
-            connection.execute(
-                f"INSERT OR REPLACE INTO state SELECT run, :aside, value FROM state WHERE {where} AND key = :key", names
-            )
-            connection.execute(f"DELETE FROM state WHERE {where} AND key = :key", names)
-
-    def runs(self) -> list[RunInfo]:
-        rows = self.rows(
-            "SELECT run, name, kind, records, first_s, last_s FROM runs JOIN counts USING (run) ORDER BY run, kind"
-        )
-        by_run: dict[int, list[Any]] = {}
-        for row in rows:
-            by_run.setdefault(row[0], []).append(row[1:])
-        return [
-            RunInfo(
-                name=kinds[0][0],
-                started_s=min(first_s for *_, first_s, _ in kinds),
-                last_s=max(last_s for *_, last_s in kinds),
-                counts={kind: records for _, kind, records, *_ in kinds},
-            )
-            for kinds in by_run.values()
-        ]
-
-    def position(self) -> int:
-        ((newest,),) = self.rows("SELECT coalesce(max(number), 0) FROM records")
-        return int(newest)
-
-    def after(self, position: int, limit: int) -> list[Placed]:
-        query = f"SELECT number, name, {COLUMNS} FROM records JOIN runs USING (run)"
-        rows = self.rows(f"{query} WHERE number > ? ORDER BY number LIMIT ?", (position, limit))
-        placed_records: list[Placed] = []
-        for number, run, *row in rows:
-            with suppress(
-                ValueError, RecursionError
-            ):  # skip rows that cannot be read, so that they do not block later ones
-                placed_records.append(Placed(number, run, _record(row)))
-        return placed_records
-
-    def maintain(self, work: Callable[[sqlite3.Connection], _Result], *, in_transaction: bool = True) -> _Result:
-        """Do some work on the tables. Errors become a StoreError, as for any other call."""
-        with self.transaction() if in_transaction else translate_errors(self.path):
-            return work(self._connection)
+            yield
 
     def close(self) -> None:
         with translate_errors(self.path):
@@ -190,9 +58,25 @@ class SqliteStore:
         """Whether the path still leads to the file that was opened. If not, what is written is lost."""
         return self._file_id is not None and file_id(self.path) == self._file_id
 
-    def fence(self, identity: str, token: str) -> None:
-        """From now on, write records and state only while this token holds the application."""
-        self._fence = (identity, token)
+    def usage(self) -> Usage:
+        """The files on the disk, and the records without the pages that are free for new ones."""
+        beside = [self.path, *(self.path.with_name(self.path.name + suffix) for suffix in ("-wal", "-shm"))]
+        file_bytes = sum(file.stat().st_size for file in beside if file.exists())
+        names = ("page_count", "freelist_count", "page_size")
+        pages, free_pages, page_bytes = (int(self.rows(f"PRAGMA {name}")[0][0]) for name in names)
+        return Usage(file_bytes, (pages - free_pages) * page_bytes)
+
+    def shrink(self, pages: int = 0) -> None:
+        # A script, because a single statement frees a single page.
+        self._run_script(f"PRAGMA incremental_vacuum({pages})" + ("" if pages else f"; {_EMPTY_WAL}"))
+
+    def compact(self) -> None:
+        """It needs as much free space on the disk as the file has."""
+        self._run_script(f"{GIVES_SPACE_BACK}; VACUUM; {_EMPTY_WAL}")
+
+    def _run_script(self, script: str) -> None:
+        with translate_errors(self.path):
+            self._connection.executescript(script)
 
     def _prepare(self) -> None:
         version = log_version(self._connection, self.path)
@@ -212,58 +96,16 @@ class SqliteStore:
                 migrate(connection, version)
             else:
                 create(connection)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _require_log(self, version: int) -> None:
         if not version:
-            raise NoLogError("the file has no log yet", where=str(self.path), fix="start a run first")
-
-    def _require_ours(self) -> None:
-        if self._fence is None:
-            return
-        ours = "SELECT 1 FROM applications WHERE identity = ? AND token = ?"
-        if not self._connection.execute(ours, self._fence).fetchall():
-            raise LeaseLostError("another manager has taken over this application", where=str(self.path))
-
-    def run_key(self, run: str) -> int:
-        """The number of a run, which is added if it is new."""
-        name = (mend(run),)
-        if not self._guest:
-            self._connection.execute("INSERT INTO runs (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name)
-        keys = self._connection.execute("SELECT run FROM runs WHERE name = ?", name).fetchall()
-        if not keys:
-            raise StoreError(f"the log has no run {run!r}", where=str(self.path), fix="another log has replaced it")
-        return int(keys[0][0])
-
-    def _records(
-        self, query: str, run: str, values: Mapping[str, str | float] = NOTHING, *, placeholders: bool = False
-    ) -> list[Record]:
-        keys = self.rows("SELECT run FROM runs WHERE name = ?", (mend(run),))
-        if not keys:
-            return []
-        records = []
-        for row in self.rows(query, {**values, "run": keys[0][0]}):
-            try:
-                with translate_errors(self.path):
-                    records.append(_record(row))
-            except UnreadableError as error:
-                if placeholders and isinstance(row[0], str):
-                    records.append(Record(row[0], str(row[1]), row[2] if isinstance(row[2], float) else 0.0, ""))
-                elif self._on_unreadable is not None:
-                    self._on_unreadable(UnreadableRecord(run, str(row[0]), str(row[1]), str(error.__cause__)))
-                else:
-                    raise
-        return records
-
-    def rows(self, query: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
-        with translate_errors(self.path):
-            return self._connection.execute(query, values).fetchall()
+            raise NoLogError("the file has no log yet", where=self.where, fix="start a run first")
 
     @contextmanager
     def transaction(self, *, durable: bool = False, fenced: bool = False) -> Iterator[sqlite3.Connection]:
-        """All or nothing. A durable one is on the disk, with all before it, when it is over. A fenced one is refused
-        once another manager holds the application.
-
-        With NORMAL a commit reaches the operating system: it outlives this process, but the last ones may
+        """With NORMAL a commit reaches the operating system: it outlives this process, but the last ones may
         be lost with the power. With FULL the commit waits until the disk has it.
         """
         with translate_errors(self.path):
@@ -278,45 +120,3 @@ class SqliteStore:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-
-
-def _record(row: Sequence[Any]) -> Record:
-    id, kind, at_s, text, component, because, body = row
-    if not isinstance(at_s, float) or any(isinstance(each, bytes) for each in row):
-        raise ValueError(f"record {id!r} has columns of the wrong type")
-    parents = () if because == "[]" else load(because)
-    if not isinstance(parents, list | tuple):
-        raise ValueError(f"record {id!r} comes from {because[:40]!r}")
-    return Record(id, kind, at_s, text, component, tuple(map(str, parents)), load_body(body))
-
-
-def _insert(connection: sqlite3.Connection, run: int, head: Record, body: str) -> bool:
-    """Add a record, unless the run has its id already."""
-    answer = content_of(head.kind, load_body(body)) if head.kind in (RECEIPT, OUTCOME) else None
-    action = answer.action if isinstance(answer, ReceiptContent | OutcomeContent) else None
-    because = dump(head.because)
-    row = (run, head.id, head.kind, head.at_s, head.component, head.text, because, body, action or None)
-    added = connection.execute(
-        "INSERT INTO records (run, id, kind, at_s, component, text, because, body, action) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, id) DO NOTHING",
-        row,
-    )
-    if not added.rowcount:
-        return False
-    connection.executemany(
-        "INSERT INTO links VALUES (?, ?, ?)",
-        [(run, parent, head.id) for parent in dict.fromkeys(head.because)],
-    )
-    return True
-
-
-def _count(connection: sqlite3.Connection, run: int, new_records: Sequence[Record]) -> None:
-    times_s: dict[str, list[float]] = {}
-    for head in new_records:
-        times_s.setdefault(head.kind, []).append(head.at_s)
-    connection.executemany(
-        "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT (run, kind) DO UPDATE SET "
-        "records = records + excluded.records, "
-        "first_s = min(first_s, excluded.first_s), last_s = max(last_s, excluded.last_s)",
-        [(run, kind, len(each_s), min(each_s), max(each_s)) for kind, each_s in times_s.items()],
-    )

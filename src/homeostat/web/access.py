@@ -6,13 +6,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeostat.core.access_records import AccessContent
 from homeostat.core.errors import StoreError
 from homeostat.core.records import Record
-from homeostat.store.access_file import AccessFile
+from homeostat.log_views.audit import access_file
+from homeostat.store.address import LogAddress
 from homeostat.web.responses import RefusalError
 from homeostat.web.security import Sessions, cookie
 from homeostat.web.throttle import UNKNOWN, Allowance, SignInThrottle, whole_seconds
@@ -31,8 +31,8 @@ ANSWERS = {401: "a token is required", 403: "not permitted", 429: "too many fail
 class AccessTrail:
     """Records who signed in, who was refused, and when the tokens changed. It never makes a request fail."""
 
-    def __init__(self, log: Path, say: Callable[[str], None] = lambda line: None) -> None:
-        self._file, self._say = AccessFile(log), say
+    def __init__(self, log: LogAddress, say: Callable[[str], None] = lambda line: None) -> None:
+        self._file, self._say = access_file(log), say
         self._allowance = Allowance(REFUSALS_BURST, REFUSALS_PER_S, REFUSALS_BURST, time.monotonic())
         self._unrecorded = 0
         self._failing = False

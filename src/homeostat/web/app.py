@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 from homeostat.core.errors import HomeostatError, NoLogError
 from homeostat.runtime.orders import order
-from homeostat.store.sqlite import SqliteStore
+from homeostat.store.opening import open_store
 from homeostat.web import page_answers
 from homeostat.web.access import AccessTrail, Entrance, client_of
 from homeostat.web.answer_cache import AnswerCache, Question
@@ -60,7 +60,7 @@ class Dashboard:
         trail: AccessTrail | None = None,
     ) -> None:
         self._reader, self._local, self._secure = reader, local, secure
-        self._entrance = Entrance(tokens, trail or AccessTrail(reader.path))
+        self._entrance = Entrance(tokens, trail or AccessTrail(reader.log))
         self._cache = AnswerCache()
         self._costly = asyncio.Semaphore(MOST_COSTLY)
         self.feed: Feed | None = None
@@ -104,7 +104,7 @@ class Dashboard:
         try:
             return self._reader.read(lambda store: endpoint.answer(store, parameters))
         except NoLogError:
-            if endpoint.empty and not self._reader.path.exists():
+            if endpoint.empty and self._reader.is_empty:
                 return IndexContext()
             raise
 
@@ -225,7 +225,7 @@ class Dashboard:
             role=person.role,
             origin=origin,
         )
-        store = SqliteStore(self._reader.path, guest=True)
+        store = open_store(self._reader.log, guest=True)
         try:
             store.append(info.name, [record])
         finally:

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from homeostat.spark.cluster.process_keeper import Keeper
+from homeostat.store.address import LogAddress
 from homeostat.web.http_server import LOOPBACK, PORT
 
 REQUIRED_MODULES = ("jinja2", "starlette", "uvicorn")
 
 
 @contextmanager
-def dashboard(store: Path, output: Path, say: Callable[[str], None]) -> Iterator[None]:
+def dashboard(store: LogAddress, output: Path, say: Callable[[str], None]) -> Iterator[None]:
     """The run does not depend on the dashboard: if it cannot start, a message says so and the run continues."""
     keeper = None
     try:
@@ -30,7 +31,7 @@ def dashboard(store: Path, output: Path, say: Callable[[str], None]) -> Iterator
             keeper.close()
 
 
-def _start(store: Path, output: Path, say: Callable[[str], None]) -> Keeper | None:
+def _start(store: LogAddress, output: Path, say: Callable[[str], None]) -> Keeper | None:
     missing = [name for name in REQUIRED_MODULES if importlib.util.find_spec(name) is None]
     if missing:
         say(f"no dashboard: {missing[0]} is not installed (pip install 'homeostat[serve]')")

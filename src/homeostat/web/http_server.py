@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.core.errors import ConfigError
 from homeostat.runtime.announcement import user_state
+from homeostat.store.address import LogAddress
 from homeostat.web.security import loopback
 from homeostat.web.signatures import own_secret
 from homeostat.web.token_file import TokenFile, read_entries, require_tokens
@@ -35,7 +36,7 @@ class Serving:
     addresses that `trusted_proxies` report are trusted. `webhook_secret` is a file too.
     """
 
-    store: Path
+    store: LogAddress
     host: str = LOOPBACK
     port: int = PORT
     tokens: Path | None = None

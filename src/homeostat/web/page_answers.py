@@ -17,7 +17,7 @@ from homeostat.log_views.traffic_history import apart_json, arrival_history, as_
 from homeostat.store import explain
 from homeostat.store.present import load_matrices, load_present
 from homeostat.store.protocol import RunInfo, Store
-from homeostat.store.sqlite import SqliteStore
+from homeostat.store.sql_store import SqlStore
 from homeostat.web import stories, summary
 from homeostat.web.conditions import answer, conditions
 from homeostat.web.page_contexts import (
@@ -124,9 +124,9 @@ def log(store: Store, parameters: Parameters) -> LogContext:
 
 
 def audit(store: Store, parameters: Parameters) -> AuditContext:
-    assert isinstance(store, SqliteStore)  # the file of accesses stands beside that of the log
+    assert isinstance(store, SqlStore)  # the address of the log says where the accesses are recorded
     after = parameters["offset"] + parameters["limit"]
-    lines = audit_trail(store, store.path, after + 1)
+    lines = audit_trail(store, store.log, after + 1)
     return AuditContext(tuple(lines[parameters["offset"] : after]), after if len(lines) > after else None)
 
 

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from homeostat.core.errors import ConfigError, HomeostatError, StoreError
 from homeostat.core.records import ALERT, DELIVERY, DIAGNOSIS, ENGINE, SYMPTOM, DeliveryContent, Record
+from homeostat.store.opening import open_store
 from homeostat.store.protocol import BEGINNING_S, Placed, Store
-from homeostat.store.sqlite import SqliteStore
 from homeostat.web.alert_messages import MOST_ALERTS, Alert, Alerts, Shape, message
 from homeostat.web.reader import Reader
 from homeostat.web.responses import as_json
@@ -204,7 +204,7 @@ class Notifier:
         because = (waiting.record,) if waiting.record else ()
         record = Record.of(f"delivery-{uuid.uuid4().hex[:12]}", time.time(), content, sentence(content), "", because)
         try:
-            store = SqliteStore(self._reader.path, guest=True)
+            store = open_store(self._reader.log, guest=True)
             try:
                 store.append(run, [record])
             finally:

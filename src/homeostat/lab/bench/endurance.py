@@ -32,7 +32,7 @@ from homeostat.runtime.diary import Diary
 from homeostat.runtime.manager import Manager
 from homeostat.runtime.model_keeper import ModelKeeper
 from homeostat.settings import LogSettings
-from homeostat.store.retention import Retention, usage
+from homeostat.store.retention import Retention
 from homeostat.store.sqlite import SqliteStore
 
 SAMPLE_S = 6 * HOUR_S
@@ -205,7 +205,7 @@ def _look(application: _Application, day: float, server_process: int) -> Sample:
     import psutil
 
     gc.collect()
-    me, size = psutil.Process(), usage(application.store)
+    me, size = psutil.Process(), application.store.usage()
     return Sample(
         day,
         me.memory_info().rss / 1e6,
