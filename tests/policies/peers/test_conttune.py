@@ -36,7 +36,7 @@ def test_the_process_never_recommends_more_than_the_big_phase_found() -> None:
 def test_e7_doubles_until_nothing_is_held_back_and_then_shrinks_once() -> None:
     sizes = path(run("E7", conttune()), "flatmap", "count")
     assert sizes[:-1] == [(2, 2), (4, 4), (8, 8), (16, 16), (32, 32)]
-    assert sizes[-1] == (pytest.approx(10, abs=1), pytest.approx(20, abs=1))
+    assert sizes[-1] in [(10, 20), (11, 20)]
 
 
 def held_back(size: int, share: float) -> dict[str, Columns]:

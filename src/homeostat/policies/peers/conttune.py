@@ -10,7 +10,7 @@ that was observed, DS2's linear rule decides instead, and its result is a new ob
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean
@@ -119,7 +119,7 @@ def smallest(upstream_per_s: float, abilities: Mapping[int, float], most: int, l
     """
     if not abilities:
         return min(linear, most)
-    sizes = np.arange(1, most + 1)
+    sizes = np.arange(1.0, most + 1.0)
     enough = sizes[fitted(list(abilities), list(abilities.values())).mean(sizes) >= upstream_per_s]
     suggested = int(enough[0]) if len(enough) else most
     nearest = min(abs(suggested - each) for each in abilities)
@@ -145,7 +145,7 @@ def _is_late(digest: Digest) -> bool:
     return digest.seconds > digest.trigger_s if digest.trigger_s > 0 else digest.pending_rows > digest.rows
 
 
-def _use(loads: Iterator[Load] | Sequence[Load]) -> float:
+def _use(loads: Iterable[Load]) -> float:
     """The busy share of all instances together; NaN if none is known."""
     known_loads = [load for load in loads if math.isfinite(load.busy)]
     instances = sum(load.instances for load in known_loads)

@@ -91,14 +91,14 @@ def _without_gaps(per_s: Sequence[float]) -> Array:
 
 def _terms(differences: Array) -> Array:
     """The autoregressive terms, the latest first; none if nothing explains the differences."""
-    count = len(differences) - _MOST_TERMS
-    least, best = math.inf, np.empty(0)
+    count, least = len(differences) - _MOST_TERMS, math.inf
+    best: Array = np.zeros(0)
     for order in range(_MOST_TERMS + 1):
         if count < _EACH * (order + 1):
             break
         later = differences[_MOST_TERMS:]
         earlier = np.stack([differences[_MOST_TERMS - lag : -lag] for lag in range(1, order + 1)] or [0.0 * later], 1)
-        terms = np.linalg.lstsq(earlier, later, rcond=None)[0][:order]
+        terms = np.asarray(np.linalg.lstsq(earlier, later, rcond=None)[0][:order], dtype=np.float64)
         error = float(np.mean((later - earlier[:, :order] @ terms) ** 2))
         criterion = count * math.log(max(error, 1e-300)) + 2.0 * order
         if criterion < least and _is_stable(terms):

@@ -44,7 +44,7 @@ def fitted(places: Sequence[float], values: Sequence[float]) -> Process:
             if not next_loss < loss - _FLAT:
                 break
             length, loss = length * factor, next_loss
-    return Process(at, np.linalg.solve(_regular(at, length), y), length)
+    return Process(at, np.asarray(np.linalg.solve(_regular(at, length), y), dtype=np.float64), length)
 
 
 def _loss(at: Array, y: Array, length: float) -> float:
