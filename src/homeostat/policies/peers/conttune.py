@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 from statistics import fmean
 
 import numpy as np
@@ -102,11 +102,12 @@ class ContTuneRule:
 
     def _is_after_big_phase(self, view: View) -> bool:
         """Whether the configuration before this one was under back-pressure."""
-        earlier = [d for d in view.history[: len(view.history) - len(view.current)] if d.epoch >= 0]
-        if not earlier or not view.current:
+        earlier = (d for d in reversed(view.history) if d.epoch >= 0 and d.epoch != view.epoch)
+        last = next(earlier, None)
+        if last is None:
             return False
-        last = earlier[-1]
-        stretch = [d for d in earlier if d.epoch == last.epoch and d.at_s > last.at_s - self.settings.interval_s]
+        since_s = last.at_s - self.settings.interval_s
+        stretch = [last, *takewhile(lambda d: d.epoch == last.epoch and d.at_s > since_s, earlier)]
         return back_pressure(view, stretch) >= self.settings.back_pressure
 
 

@@ -16,11 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+
+import numpy as np
 
 from homeostat.core.digest import Digest
 from homeostat.core.observation import NAN
 from homeostat.core.policy_definition import Policy
+from homeostat.core.stats import filled
 from homeostat.core.traffic import MINUTE_S
 from homeostat.core.view import View
 from homeostat.policies.peers.demeter_model import bad_latency, efficient, forecast, recovery_s, segment
@@ -78,7 +80,7 @@ class DemeterRule:
         if not recent(view, settings.evaluation_s):
             return ()
         digests = [d for d in view.current if d.at_s > view.now_s - settings.average_s]
-        latency_s, lowest_s = _latency_s(digests), self._lowest_latency_s(view)
+        latency_s, lowest_s = _latency_s(view, settings.average_s)
         if not math.isfinite(latency_s):
             return Missing("pending rows or arrivals")
         if bad_latency(latency_s / lowest_s):
@@ -136,30 +138,28 @@ class DemeterRule:
         least = max(math.ceil(view.spec(unit.knob).minimum), math.ceil(self.settings.least_share * default - 1e-9))
         return range(default, least - 1, -self.settings.step)[::-1]
 
-    def _lowest_latency_s(self, view: View) -> float:
-        """The lowest average latency in the history."""
-        lowest_s, stretch = math.inf, list[Digest]()
-        for digest in view.history:
-            stretch.append(digest)
-            if digest.at_s - (stretch[0].at_s - stretch[0].span_s) >= self.settings.average_s - 1e-6:
-                latency_s = _latency_s(stretch)
-                lowest_s = min(lowest_s, latency_s if math.isfinite(latency_s) else math.inf)
-                stretch.clear()
-        return lowest_s
 
+def _latency_s(view: View, average_s: float) -> tuple[float, float]:
+    """The average latency now, and the lowest average in the history; NaN if it is unknown.
 
-def _latency_s(digests: Sequence[Digest]) -> float:
-    """The mean latency: one tick or batch, and the rows that wait behind it, in seconds of arrivals."""
-    latencies = [d.span_s + _pending_rows(d) / d.arrival_per_s for d in digests if d.arrival_per_s > 0]
-    finite = [latency for latency in latencies if math.isfinite(latency)]
-    if finite:
-        return fmean(finite)
-    return fmean(d.span_s for d in digests) if digests and all(d.arrival_per_s == 0 for d in digests) else NAN
-
-
-def _pending_rows(digest: Digest) -> float:
-    queues = [part.pending_rows for part in digest.components.values() if math.isfinite(part.pending_rows)]
-    return digest.pending_rows + sum(queues)
+    A latency is the length of a tick or batch, and that of the rows that wait behind it in seconds of arrivals.
+    """
+    numbers, count = view.numbers, len(view.history)
+    at_s, span_s, arriving_per_s = (numbers.flow(name, count) for name in ("at_s", "span_s", "arrival_per_s"))
+    pending = numbers.flow("pending_rows", count)
+    for component in numbers.components:
+        pending = pending + filled(numbers.part(component, "pending_rows", count), 0.0)
+    idle = (arriving_per_s == 0) & (pending == 0)
+    latencies_s = span_s + np.divide(pending, arriving_per_s, out=np.where(idle, 0.0, NAN), where=arriving_per_s > 0)
+    known = np.isfinite(latencies_s)
+    latest = known & (at_s > view.now_s - average_s)
+    if not latest.any():
+        return NAN, NAN
+    blocks = (at_s[known] / average_s).astype(np.int64)
+    blocks -= blocks.min()
+    counts = np.bincount(blocks)
+    sums = np.bincount(blocks, latencies_s[known])
+    return float(latencies_s[latest].mean()), float((sums[counts > 0] / counts[counts > 0]).min())
 
 
 def demeter(settings: DemeterSettings | None = None) -> Policy:
