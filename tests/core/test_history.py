@@ -29,6 +29,7 @@ def test_columns_hold_what_the_digests_say() -> None:
     assert history.flow("at_s", 4).tolist() == [digest.at_s for digest in DIGESTS[-4:]]
     assert history.part("count", "rows", 9).tolist() == [digest.components["count"].rows for digest in DIGESTS]
     assert history.components == ("count",)
+    assert history.operators == ()
 
 
 def test_what_was_not_measured_is_unknown() -> None:
@@ -42,6 +43,7 @@ def test_the_state_of_an_operator_is_in_the_columns_of_the_batches_that_report_i
     states = {"dedup": StateSample("dedup", rows=7.0, snapshot_version=-1.0)}
     digests = (DIGESTS[0], replace(DIGESTS[1], states=states), DIGESTS[2], replace(DIGESTS[3], states=states))
     for history in (grown(digests), History.of(digests)):
+        assert history.operators == ("dedup",)
         assert history.reports("dedup").tolist() == [1, 3]
         assert history.state("dedup", "rows", 2)[-1] == 7.0
         assert np.isnan(history.state("dedup", "rows", 4)).tolist() == [True, False, True, False]

@@ -86,17 +86,29 @@ def test_the_source_is_told_of_a_load_that_falls_early(tmp_path: Path) -> None:
     assert performance.events[-1].text == "the load falls from 2,000 to 600 rows/s"
 
 
-def test_in_a_comparison_the_others_get_the_load_and_the_fault_when_the_first_did() -> None:
+def test_in_a_comparison_all_get_the_load_and_the_fault_at_the_times_of_the_plan() -> None:
     variants = (REGULATED, UNREGULATED, SPARKS_OWN)
-    performed: list[tuple[Variant, float]] = []
+    performed: list[tuple[Variant, Plan]] = []
 
-    def perform(plan: Plan, variant: Variant) -> tuple[Timeline, Plan]:
-        performed.append((variant, plan.slow_at_s))
-        return timeline(variant.title), replace(plan, slow_at_s=61.0) if variant == REGULATED else plan
+    def perform(plan: Plan, variant: Variant) -> Timeline:
+        performed.append((variant, plan))
+        return timeline(variant.title)
 
     timelines = perform_each(variants, PLAN, perform)
-    assert performed == [(REGULATED, PLAN.slow_at_s), (UNREGULATED, 61.0), (SPARKS_OWN, 61.0)]
+    assert [variant for variant, _ in performed] == list(variants)
+    assert {times(plan.hasten((deed("scale-up", 47.0),), 60.0)) for _, plan in performed} == {times(PLAN)}
     assert [each.title for each in timelines] == [variant.title for variant in variants]
+
+
+def test_alone_the_demonstration_may_hasten_its_plan() -> None:
+    plans: list[Plan] = []
+
+    def perform(plan: Plan, variant: Variant) -> Timeline:
+        plans.append(plan)
+        return timeline(variant.title)
+
+    perform_each((REGULATED,), PLAN, perform)
+    assert plans == [PLAN]
 
 
 def test_what_an_earlier_demonstration_left_is_removed(tmp_path: Path) -> None:

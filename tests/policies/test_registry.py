@@ -21,7 +21,17 @@ def build(name: str) -> Policy:
 
 
 def test_the_registry_names_each_peer_with_its_settings() -> None:
-    assert list(PEERS) == ["heron", "ds2", "flink", "hpa", "spark-dynamic-allocation", "dstream", "static"]
+    assert list(PEERS) == [
+        "heron",
+        "ds2",
+        "conttune",
+        "demeter",
+        "flink",
+        "hpa",
+        "spark-dynamic-allocation",
+        "dstream",
+        "static",
+    ]
     assert list(PEER_SETTINGS) == list(PEERS)
     assert [build(name).name for name in PEERS] == list(PEERS)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,6 +13,8 @@ from homeostat.cli import (
     bench_endurance,
     bench_forecast,
     bench_mixes,
+    bench_models,
+    bench_preempt,
     bench_report,
     bench_spark,
 )
@@ -125,73 +125,6 @@ def noise(
     print_table(("engine", "figure", "value"), rows)
 
 
-@app.command("models")
-def models(
-    side: Annotated[
-        str, typer.Option("--side", metavar="SIDE", help="Where to measure: simulator, spark or all.")
-    ] = "all",
-    scale: Annotated[
-        float, typer.Option("--scale", min=0.1, max=10, help="Factor for the length of all runs on Spark.")
-    ] = 1.0,
-    json: JsonFlag = False,
-    keep: KeepOption = None,
-) -> None:
-    """Predict the performance of configurations that were not used for fitting, and compare with measurements."""
-    from homeostat.lab.bench import models as bench
-
-    if side not in (*bench.SIDES, "all"):
-        raise ConfigError(f"unknown side {side!r}", where="--side", fix=f"use one of {', '.join(bench.SIDES)}, all")
-    result = bench.measure(sides=bench.SIDES if side == "all" else (side,), scale=scale, tell=say)
-    if deliver(result, json=json, keep=keep):
-        return
-    for name in bench.SIDES:
-        if name in result:
-            _print_predictions(name, result[name])
-
-
-def _print_predictions(side: str, measured: Mapping[str, Any]) -> None:
-    columns = ("configuration", "batch s", "predicted", "p10 to p90", "error", "covered")
-    rows = [
-        (
-            line["configuration"],
-            f"{line['batch_s']['p50']:.2f}",
-            f"{line['predicted_s']['p50']:.2f}",
-            f"{line['predicted_s']['p10']:.2f} to {line['predicted_s']['p90']:.2f}",
-            f"{line['batch_error']:.0%}",
-            f"{line['coverage']:.0%}",
-        )
-        for line in measured["configurations"]
-    ]
-    print_table(columns, rows, right=columns[1:])
-    labels = {
-        "median_batch_error": "median error of the batch duration",
-        "median_ratio_error": "the same, relative to the fitted one",
-        "median_throughput_error": "median error of the throughput",
-        "median_saturation_error": "median error of the largest rate",
-        "coverage": "batches between predicted p10 and p90",
-    }
-    for key, label in labels.items():
-        if measured.get(key) is not None:
-            print(f"{label:<40}{measured[key]:.1%} ({side})")
-    for line in measured.get("saturation", ()):
-        print(f"{line['setup']}: processes {line['taken_per_s']:,.0f}/s, predicted {line['predicted_per_s']:,.0f}/s")
-    for line in measured.get("catch_up", ()):
-        print(f"{line['setup']}: caught up in {line['caught_up_s']:.0f} s, predicted {line['predicted_s']:.0f} s")
-    if "latency" in measured:
-        _print_latency(measured["latency"])
-
-
-def _print_latency(measured: Mapping[str, Any]) -> None:
-    low, high = measured["load_per_s"]
-    print(
-        f"from {low:,.0f} to {high:,.0f} rows/s and back, objective: p95 latency of at most "
-        f"{measured['objective_p95_s']:g} s:"
-    )
-    print(f"  regulated  {measured['p95_s']:.1f} s with {measured['executors']:.1f} executors on average")
-    for name, static in measured["static"].items():
-        print(f"  {name}  {static['p95_s']:.1f} s" + ("" if static["holds"] else ", misses the objective"))
-
-
 @app.command("convergence")
 def convergence(json: JsonFlag = False, keep: KeepOption = None) -> None:
     """Count the steps to the right size in E7, E8 and 36 runs like E9, compared with DS2."""
@@ -220,48 +153,6 @@ def convergence(json: JsonFlag = False, keep: KeepOption = None) -> None:
             steps = ", ".join(f"{runs} in {count}" for count, runs in totals["steps"].items())
             most = f"at most {totals['most_above_the_optimum']:g} above the optimum"
             print(f"E9, {noise} noise, {policy}: {steps} steps; {most}; {totals['below_the_optimum']} runs below it")
-
-
-@app.command("preempt")
-def preempt(
-    trace: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--trace",
-            metavar="FILE",
-            help="CSV file with a recorded load, in addition to the synthetic one. Repeatable.",
-        ),
-    ] = None,
-    days: Annotated[int, typer.Option("--days", min=1, help="Days to simulate. Earlier days serve as history.")] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the noise and of the unpredictable spikes.")] = 1,
-    json: JsonFlag = False,
-    keep: KeepOption = None,
-) -> None:
-    """Compare acting on a forecast with reactive policies and an oracle: time behind, and cost."""
-    from homeostat.lab.bench import preempt as bench
-    from homeostat.recorded_data import load_file
-
-    cases = [bench.synthetic_case(days, seed), *(bench.from_trace(load_file.read(path), days) for path in trace or ())]
-    result = bench.measure(cases, seed=seed, tell=say)
-    if deliver(result, json=json, keep=keep):
-        return
-    columns = ("load", "policy", "seconds behind", "executor hours", "actions", "ahead of a rise")
-    rows = [
-        (
-            Path(name).name,
-            policy,
-            f"{run['violation_s']:.0f}",
-            f"{run['executor_hours']:.1f}",
-            str(run["actions"]),
-            str(run["ahead"]),
-        )
-        for name, case in result["cases"].items()
-        for policy, run in case["policies"].items()
-    ]
-    print_table(columns, rows, right=columns[2:])
-    for name, case in result["cases"].items():
-        share, cost = format_figure(case["violations_over_reactive"]), format_figure(case["cost_over_reactive"])
-        print(f"{Path(name).name}: with the forecast {share} × the seconds behind and {cost} × the cost of reacting")
 
 
 @app.command("skew")
@@ -332,11 +223,13 @@ def synopses(
 
 
 for _bench in (
+    bench_models.models,
     bench_mixes.mixes,
     bench_catchup.catchup,
     bench_endurance.endurance,
     bench_diagnosis.diagnosis,
     bench_forecast.forecast,
+    bench_preempt.preempt,
     bench_duel.duel,
     bench_report.report,
 ):

@@ -23,7 +23,9 @@ _Tuning = Annotated[
 ]
 _Policies = Annotated[
     list[str] | None,
-    typer.Option("--policy", help="Policy to run. Repeatable. Default: the default policy and six others."),
+    typer.Option(
+        "--policy", help="Policy to run. Repeatable. Default: the default policy and all rules to compare it with."
+    ),
 ]
 _Engine = Annotated[str, typer.Option("--engine", help="Simulated engine: microbatch, dataflow or all.")]
 _Seeds = Annotated[int, typer.Option("--seeds", min=1, help="Number of runs of each policy on each trace.")]

@@ -97,14 +97,13 @@ def _on_spark(
     from homeostat.cli.demo_display import print_comparison, print_summary
     from homeostat.lab.demonstration import LOG, REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, perform_each
 
-    def perform(plan: Plan, variant: Variant) -> tuple[Timeline, Plan]:
+    def perform(plan: Plan, variant: Variant) -> Timeline:
         screen, viewer = _viewer(variant, live, json)
         with _dashboard(variant, show and not json), screen:
-            performance = Performance(plan, variant, HOME, viewer, feed)
-            timeline = performance.run()
+            timeline = Performance(plan, variant, HOME, viewer, feed).run()
         if not json:
             print_summary(timeline)
-        return timeline, performance.plan
+        return timeline
 
     pictures.check_format(picture)  # fail now, not after minutes
     feed = _feed(kafka)

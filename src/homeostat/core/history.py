@@ -100,6 +100,11 @@ class History(tuple[Digest, ...]):
         """Every component that was ever measured."""
         return tuple(self._parts)
 
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Every operator that ever reported its state."""
+        return tuple(self._states)
+
     def flow(self, name: str, last: int) -> Array:
         """Return a number of the last digests."""
         return self._column(self._flows, _FLOW_PLACES[name], last)

@@ -71,6 +71,8 @@ def operators(view: View) -> Mapping[str, OperatorHistory]:
 
 
 def _operators(view: View) -> Mapping[str, OperatorHistory]:
+    if not view.numbers.operators:
+        return {}  # without looking through the history of a query that has no state
     names = next((digest.states for digest in reversed(view.history) if digest.states), ())
     return {name: OperatorHistory(name, view.numbers, view.numbers.reports(name)) for name in names}
 

@@ -58,8 +58,8 @@ DYNAMIC_ALLOCATION = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The events and their times, in seconds since the plan began. Events after the first can come earlier: see
-    `hasten`.
+    """The events and their times, in seconds since the plan began. Events after the first can come earlier, unless the
+    plan is `fixed`: see `hasten`.
 
     `load` has pairs (second, rows per second). Two executors can handle the first load; the second needs three."""
 
@@ -69,6 +69,7 @@ class Plan:
     duration_s: float = 202.0
     executors: int = 2
     trigger_s: float = 3.0
+    fixed: bool = False
 
     def load_at(self, at_s: float) -> float:
         return next((rate for from_s, rate in reversed(self.load) if from_s <= at_s), self.load[0][1])
@@ -78,6 +79,8 @@ class Plan:
 
         So a fast machine need not wait as long as a slow one.
         """
+        if self.fixed:
+            return self
         answers = self._answers
         last_s = max((at_s for at_s in answers if at_s <= now_s), default=None)
         if last_s is None or not any(d.kind == answers[last_s] and d.at_s >= last_s and d.verdict for d in actions):
@@ -305,18 +308,15 @@ class Performance:
 
 
 def perform_each(
-    variants: Sequence[Variant], plan: Plan, perform: Callable[[Plan, Variant], tuple[Timeline, Plan]]
+    variants: Sequence[Variant], plan: Plan, perform: Callable[[Plan, Variant], Timeline]
 ) -> list[Timeline]:
-    """Runs the variants one after the other. `perform` returns the plan as it was carried out.
+    """Runs the variants one after the other.
 
-    The first variant may hasten its plan. The others get the load and the fault at the same times, so that the runs
-    can be compared.
+    If there are several, all get the load and the fault at the times of the plan. If one could hasten it, the others
+    would get the next disturbance when that one was ready for it.
     """
-    timelines = []
-    for variant in variants:
-        timeline, plan = perform(plan, variant)
-        timelines.append(timeline)
-    return timelines
+    common = replace(plan, fixed=True) if len(variants) > 1 else plan
+    return [perform(common, variant) for variant in variants]
 
 
 def _last_line(path: Path) -> str:

@@ -37,6 +37,8 @@ _OURS: dict[str, tuple[Callable[[Settings], Policy], str]] = {
 _PEERS = {
     "heron": "re-implementation of Heron's shipped scale-up: summed and clamped back-pressure",
     "ds2": "re-implementation of DS2 (OSDI'18): true rates, all operators at once",
+    "conttune": "re-implementation of ContTune (VLDB'23): doubles under back-pressure, then a Gaussian process shrinks",
+    "demeter": "re-implementation of Demeter (2024): the cheapest size for the forecast load",
     "flink": "re-implementation of the Flink autoscaler's formula: target utilisation, catch-up, delayed scale-down",
     "hpa": "re-implementation of the HPA/KEDA ratio: metric over target, tolerance, stabilisation window",
     "spark-dynamic-allocation": "re-implementation of Spark's dynamic allocation: pending and running tasks",

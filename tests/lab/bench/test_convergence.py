@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from homeostat.lab.bench.convergence import QUERIES, STARTS, Run, one, summary
+from homeostat.lab.bench.convergence import LEAST_START, MOST_START, QUERIES, Run, drawn_starts, one, summary
 from homeostat.sim.scenario import catalogue
 
 pytestmark = pytest.mark.slow
@@ -17,8 +18,18 @@ def test_e7_takes_one_step_to_the_known_minimum() -> None:
 
 
 def test_there_are_thirty_six_runs_of_various_shape() -> None:
-    assert len(QUERIES) * len(STARTS) == 36
+    assert len(drawn_starts()) == 36
     assert len({len(query.sources) + len(query.stages) for query in QUERIES}) >= 4
+
+
+def test_starts_and_optima_are_drawn_at_random_and_the_same_every_time() -> None:
+    starts = drawn_starts()
+    assert starts == drawn_starts()
+    assert starts != drawn_starts(2)
+    assert len({start for _, start in starts}) > 10
+    assert all(LEAST_START <= start <= MOST_START for _, start in starts)
+    fractions = np.array([stage.instances % 1.0 for query, _ in starts for stage in query.stages])
+    assert np.histogram(fractions, bins=4, range=(0.0, 1.0))[0].min() > len(fractions) / 8, "not always half-way"
 
 
 @pytest.mark.parametrize(("query", "start"), [("Q3", 8), ("Q1", 28)])

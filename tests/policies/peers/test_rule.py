@@ -19,7 +19,9 @@ from homeostat.core.policy_definition import Policy
 from homeostat.core.trial import Trial
 from homeostat.policies.peers import (
     PEERS,
+    DemeterSettings,
     FlinkSettings,
+    demeter,
     flink,
 )
 from homeostat.policies.peers.rule import NoJudge, NoMemory
@@ -56,11 +58,11 @@ def idle(name: str) -> Mapping[str, Columns]:
 
 
 def impatient(name: str) -> Policy:
-    return (
-        flink(FlinkSettings(stabilisation_s=0.0, window_s=60.0, shrink_delay_s=120.0))
-        if name == "flink"
-        else build(name)
-    )
+    if name == "flink":
+        return flink(FlinkSettings(stabilisation_s=0.0, window_s=60.0, shrink_delay_s=120.0))
+    if name == "demeter":
+        return demeter(DemeterSettings(evaluation_s=60.0, step=1, least_share=0.01))
+    return build(name)
 
 
 @pytest.mark.parametrize("name", SHRINKING)

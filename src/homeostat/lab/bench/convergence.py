@@ -6,8 +6,10 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from homeostat.policies import registry
 from homeostat.sim.scenario import catalogue
@@ -15,7 +17,11 @@ from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, Noise, Scen
 from homeostat.sim.simulation import RunResult, simulate
 
 POLICIES = ("provisioning", "ds2")
-STARTS = (8, 12, 16, 20, 24, 28)
+# Runs of each query. The size at the start is drawn from these, and the need of each stage from these times its usual
+# one: an optimum just below, at or above a whole number is as likely as one half-way between two.
+STARTS = 6
+LEAST_START, MOST_START = 8, 28
+LEAST_NEED, MOST_NEED = 0.75, 1.25
 SEED = 1
 DURATION_S = 3600.0
 WITHIN_RUNS, MOST_STEPS, MOST_ABOVE = 34, 2, 1
@@ -31,24 +37,23 @@ NOISES = {
 # Large enough not to limit a step, since DS2 has no such limit.
 _FAR = {"guards": {"largest_change": 20, "largest_shrink": 20}}
 _KEYS = 100_000
-_HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """An operator that needs `instances` for the load, with half an instance to spare."""
+    """An operator whose work takes the time of `instances`. It needs the next whole number of them."""
 
     name: str
     inputs: tuple[str, ...]
-    instances: int
+    instances: float
     selectivity: float = 1.0
     keyed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`rate_per_s` is divided equally among the sources. The largest stage needs as many instances as the DS2 paper
-    reports for the query (from memory). The shapes, and the sizes of the other stages, are choices."""
+    """`rate_per_s` is divided equally among the sources. The largest stage needs about as many instances as the DS2
+    paper reports for the query (from memory). The shapes, and the sizes of the other stages, are choices."""
 
     name: str
     rate_per_s: float
@@ -79,7 +84,7 @@ class Query:
                 stage.name,
                 inputs=stage.inputs,
                 parallelism=start,
-                rate_per_s=offered_per_s / (stage.instances - _HALF),
+                rate_per_s=offered_per_s / stage.instances,
                 selectivity=stage.selectivity,
                 keyed=stage.keyed,
                 keys=_KEYS,
@@ -125,6 +130,26 @@ QUERIES = (
 )
 
 
+def drawn_starts(seed: int = SEED) -> list[tuple[Query, int]]:
+    """Each query with random needs, and the number of instances of every operator at the start."""
+    chance = np.random.default_rng(seed)
+    return [
+        (_with_random_needs(query, chance), int(chance.integers(LEAST_START, MOST_START, endpoint=True)))
+        for query in QUERIES
+        for _ in range(STARTS)
+    ]
+
+
+def _with_random_needs(query: Query, chance: np.random.Generator) -> Query:
+    return replace(
+        query,
+        stages=tuple(
+            replace(stage, instances=stage.instances * float(chance.uniform(LEAST_NEED, MOST_NEED)))
+            for stage in query.stages
+        ),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """`above` is how many more instances each component has at the end than the load without noise needs."""
@@ -153,7 +178,7 @@ def measure(*, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """The numbers of `homeostat bench convergence`."""
     ours = [(catalogue.load(name), policy) for name in ("E7", "E8") for policy in POLICIES]
     many = {
-        noise: [(query.scenario(start, noise), policy) for query in QUERIES for start in STARTS for policy in POLICIES]
+        noise: [(query.scenario(start, noise), policy) for query, start in drawn_starts() for policy in POLICIES]
         for noise in NOISES
     }
     tell(f"{len(ours)} runs of E7 and E8, {sum(map(len, many.values()))} of E9")

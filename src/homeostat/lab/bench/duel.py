@@ -22,7 +22,7 @@ from homeostat.sim.simulation import simulate
 
 OURS = "provisioning"
 LARGEST = "largest"  # the largest cluster that is allowed, from the start to the end
-POLICIES = (OURS, "hpa", "flink", "ds2", "dstream", "spark-dynamic-allocation", LARGEST)
+POLICIES = (OURS, "hpa", "flink", "ds2", "conttune", "demeter", "dstream", "spark-dynamic-allocation", LARGEST)
 DEFAULT_MOST, DEFAULT_HOURS, DEFAULT_BUDGET, DEFAULT_SEEDS = 24, 18.0, 8, 5
 # Tuning runs have seeds of their own.
 FIRST_SEED, TUNING_SEED = 1, 1_001

@@ -35,6 +35,22 @@ SPACES: dict[str, dict[str, Sequence[Any]]] = {
         "warm_up_intervals": (0, 1, 2),
         "target_rate_ratio": (1.05, 1.2, math.inf),
     },
+    "conttune": {
+        "interval_s": (10.0, 30.0, 60.0, 120.0),
+        "alpha": (0, 3, 6),
+        "back_pressure": (0.1, 0.3, 0.5),
+        "low_use": (0.5, 0.6, 0.7, 0.8),
+        "headroom": (0.0, 0.1, 0.2, 0.3, 0.5),
+    },
+    "demeter": {
+        "evaluation_s": (60.0, 120.0, 300.0, 600.0),
+        "buffer": (1.0, 1.05, 1.1, 1.2),
+        "segment": (0.0, 0.05, 0.1, 0.3),
+        "step": (1, 2, 4),
+        "least_share": (0.05, 1.0 / 3.0),
+        "recovery_s": (120.0, 180.0, 600.0),
+        "spare": (1.0, 1.1, 1.25),
+    },
     "flink": {
         "cadence_s": (30.0, 60.0),
         "stabilisation_s": (60.0, 120.0, 300.0),

@@ -26,7 +26,7 @@ from homeostat.core.configuration import (
 from homeostat.lab.bench import latency
 from homeostat.lab.bench.ground import ground, machine
 from homeostat.lab.bench.latency import EVERY_S, PEAK_PER_S
-from homeostat.lab.bench.prediction_errors import SEED, Real, comparison_json, summary
+from homeostat.lab.bench.prediction_errors import SEED, Real, comparison_json, judged, summary
 from homeostat.lab.bench.twin import Setup, only, real_run
 from homeostat.lab.wordcount import NAME
 from homeostat.log_views.recorded_model import from_recording
@@ -94,7 +94,13 @@ def measure(scale: float, tell: Tell) -> dict[str, Any]:
     figures["catch_up"] = [_catch_up_json(model, recording, setup, span) for setup, span in behind.items()]
     static = [latency.Static(setup, settled_batches(recording, setup, runs[setup])) for setup in AT_PEAK]
     figures["latency"] = latency.varied_json(recording, varied_result, span, [each for each in static if each.batches])
-    return {**figures, "machine": {"before": before, "after": machine()}}
+    return {**with_what_followed(figures), "machine": {"before": before, "after": machine()}}
+
+
+def with_what_followed(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures, accepted only if the backlogs were predicted and the objective was kept as well."""
+    catch_up = [line["accepted"] for line in figures["catch_up"]]
+    return judged(figures, {"catch_up": bool(catch_up) and all(catch_up), "latency": figures["latency"]["accepted"]})
 
 
 def fitted_to(recording: RecordedRun, runs: Runs) -> ApplicationModel:

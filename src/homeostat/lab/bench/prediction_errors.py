@@ -14,6 +14,8 @@ from homeostat.models.application_model import Predicted
 # The models are accepted up to this median error, over at least this many configurations that they were not fitted to.
 MOST_ERROR = 0.10
 LEAST_TRIED = 12
+# The share of batches within the predicted 10th to 90th percentile, which is to be 0.8.
+LEAST_COVERAGE, MOST_COVERAGE = 0.75, 0.90
 SEED = 1
 
 
@@ -50,18 +52,33 @@ def comparison_json(name: str, prediction: Predicted, real: Real, off: float) ->
 
 
 def summary(lines: Sequence[Mapping[str, Any]], saturation_errors: Sequence[float]) -> dict[str, Any]:
-    """Medians over all configurations. The largest rates may come from other configurations than these."""
+    """Medians over all configurations, and whether they are accepted. The largest rates may come from others."""
 
     def middle(key: str) -> float:
         return float(np.median([line[key] for line in lines]))
 
     ratio, throughput = middle("ratio_error"), middle("throughput_error")
-    return {
+    saturation = float(np.median(saturation_errors)) if saturation_errors else None
+    coverage = float(np.mean([line["coverage"] for line in lines]))
+    figures = {
         "median_batch_error": middle("batch_error"),
         "median_ratio_error": ratio,
         "worst_batch_error": max(line["batch_error"] for line in lines),
         "median_throughput_error": throughput,
-        "median_saturation_error": float(np.median(saturation_errors)) if saturation_errors else None,
-        "coverage": float(np.mean([line["coverage"] for line in lines])),
-        "accepted": len(lines) >= LEAST_TRIED and max(ratio, throughput) <= MOST_ERROR,
+        "median_saturation_error": saturation,
+        "coverage": coverage,
     }
+    holds = {
+        "configurations": len(lines) >= LEAST_TRIED,
+        "batch": ratio <= MOST_ERROR,
+        "throughput": throughput <= MOST_ERROR,
+        "saturation": saturation is not None and saturation <= MOST_ERROR,
+        "coverage": LEAST_COVERAGE <= coverage <= MOST_COVERAGE,
+    }
+    return judged(figures, holds)
+
+
+def judged(figures: Mapping[str, Any], holds: Mapping[str, bool]) -> dict[str, Any]:
+    """The figures, and whether all conditions hold: these and the ones that they were judged by before."""
+    conditions = {**figures.get("holds", {}), **holds}
+    return {**figures, "holds": conditions, "accepted": all(conditions.values())}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from homeostat.core.policy_definition import Policy
+from homeostat.policies.peers.conttune import ContTuneSettings, conttune
+from homeostat.policies.peers.demeter import DemeterSettings, demeter
 from homeostat.policies.peers.ds2 import Ds2Settings, ds2
 from homeostat.policies.peers.dstream import DStreamSettings, dstream
 from homeostat.policies.peers.dynamic_allocation import DynamicAllocationSettings, spark_dynamic_allocation
@@ -16,6 +18,8 @@ from homeostat.policies.peers.static import StaticSettings, static
 PEERS: dict[str, Callable[..., Policy]] = {
     "heron": heron,
     "ds2": ds2,
+    "conttune": conttune,
+    "demeter": demeter,
     "flink": flink,
     "hpa": hpa,
     "spark-dynamic-allocation": spark_dynamic_allocation,
@@ -25,6 +29,8 @@ PEERS: dict[str, Callable[..., Policy]] = {
 PEER_SETTINGS: dict[str, type] = {
     "heron": HeronSettings,
     "ds2": Ds2Settings,
+    "conttune": ContTuneSettings,
+    "demeter": DemeterSettings,
     "flink": FlinkSettings,
     "hpa": HpaSettings,
     "spark-dynamic-allocation": DynamicAllocationSettings,
@@ -35,13 +41,17 @@ PEER_SETTINGS: dict[str, type] = {
 __all__ = [
     "PEERS",
     "PEER_SETTINGS",
+    "ContTuneSettings",
     "DStreamSettings",
+    "DemeterSettings",
     "Ds2Settings",
     "DynamicAllocationSettings",
     "FlinkSettings",
     "HeronSettings",
     "HpaSettings",
     "StaticSettings",
+    "conttune",
+    "demeter",
     "ds2",
     "dstream",
     "flink",
