@@ -23,7 +23,7 @@ from homeostat.core.records import ACTION, ActionContent, Record, with_content
 from homeostat.lab.bench.ground import Ground
 from homeostat.lab.bench.twin_experiments import EXPERIMENTS, Done, on_spark
 from homeostat.lab.experiment import Moment, Trial, TrialResult
-from homeostat.lab.faults import SlowExecutor
+from homeostat.lab.faults import SlowExecutor, executor_processes
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import NAME, specification
 from homeostat.sim.scenario.spec import Noise, WorkloadSpec
@@ -194,12 +194,14 @@ def test_e2_goes_on_until_nothing_waits_any_more(trial: Start) -> None:
 def with_a_slow_executor(
     word_count: Trial, longest_s: float, load: float, until: Callable[[Trial], bool]
 ) -> TrialResult:
-    """After 12 seconds the first executor turns four times slower, after 16 more rows arrive."""
+    """After 12 seconds the first executor that runs turns four times slower, after 16 more rows arrive."""
     with ExitStack() as faults:
 
         def slow_down(trial: Trial) -> None:
-            victim = trial.application.sensors.workers().ids[0]
-            faults.enter_context(SlowExecutor(victim, SLOWDOWN, trial.spark.sparkContext.applicationId))
+            application = trial.spark.sparkContext.applicationId
+            running = executor_processes(application)  # the test before may have left one that is about to end
+            victim = next(each for each in trial.application.sensors.workers().ids if each in running)
+            faults.enter_context(SlowExecutor(victim, SLOWDOWN, application))
 
         return word_count.run(longest_s, [Moment(12.0, slow_down), Moment(16.0, lambda t: t.load(load))], until=until)
 

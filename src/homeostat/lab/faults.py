@@ -42,7 +42,9 @@ def executor_processes(application: str | None = None) -> dict[str, tuple[int, .
         command = process.info["cmdline"] or []
         if EXECUTOR_CLASS not in command or application not in (None, option(command, "--app-id")):
             continue
-        processes[option(command, "--executor-id")] = tuple(each.pid for each in _tree(process))
+        pids = tuple(each.pid for each in _tree(process))
+        if pids:  # otherwise it has ended meanwhile
+            processes[option(command, "--executor-id")] = pids
     return processes
 
 
