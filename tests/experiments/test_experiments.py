@@ -185,8 +185,7 @@ def test_e6_names_the_hot_key_and_heals_it_at_every_share() -> None:
         assert settled
         assert all(sample.healthy for sample in settled)
     causes = {str(r.body.get("cause")) for r in store.records("test", kinds=("action",), since_s=steps_s[0])}
-    # Fewer instances may be enough once the key is spread.
-    assert causes - {"over-provisioned"} == {"data-skew"}
+    assert causes == {"data-skew"}
 
 
 def test_e6_in_micro_batches_is_healed_at_every_share_and_gathered_when_the_key_has_cooled() -> None:

@@ -15,17 +15,8 @@ from homeostat.core.stats import median, spread
 _PRIOR_PHI = 0.5
 # How many observations the assumed correlation counts for: more resist chance, fewer learn faster. A choice.
 _PRIOR_OBSERVATIONS = 20.0
-# Differences between values up to this many places apart measure the correlation. With more, its estimate varies less,
-# but a level that drifts counts more. With six, the fitted deviation varies half as much as with two, on 360 values.
-_LAGS = 6
-# Differences beyond this many standard deviations are left out, so that a spike or a jump does not count. A choice.
-_OUTLIER_SIGMAS = 4.0
-# The correlations that are tried; between them the fit interpolates.
-_PHIS = np.linspace(0.0, LARGEST_CORRELATION, 96)
-# For each of them, the variance of differences at distance 2, at 2 and 3, and so on ÷ that between neighbours.
-_VARIANCE_RATIOS = np.cumsum([(1.0 - _PHIS**lag) / (1.0 - _PHIS) for lag in range(2, _LAGS + 1)], axis=0)
-# A series has at least this many values per distance, so that each variance has several values. A choice.
-_VALUES_PER_LAG = 4
+# Steps beyond this many standard deviations are clipped, so that one spike does not set the correlation. A choice.
+_STEP_CLIP_SIGMAS = 4
 # A recent mean this many standard deviations from that of the whole excursion means that the series still moves, about
 # 5 % by chance; and at least this much in ln, so that a series without noise does not move by rounding. Choices.
 _MOVING_SIGMAS, _MOVING_LEAST = 2.0, 0.02
@@ -46,33 +37,23 @@ class Noise(NamedTuple):
 def fit(values: Array) -> Noise:
     """Fit the noise of a series whose level may drift or jump and which may have spikes.
 
-    The fit uses differences. For AR(1) with lag-1 correlation φ, values that are k places apart differ with variance
-    2σ²(1 − φᵏ), so the ratio of these variances gives φ. With little data φ is pulled towards a typical value.
+    The fit uses the differences between neighbours. For AR(1) with lag-1 correlation φ they have variance 2σ²(1 − φ)
+    and lag-1 correlation −(1 − φ)/2. With little data φ is pulled towards a typical value.
     """
-    known = values[np.isfinite(values)]
-    steps = np.diff(known)
-    scale = spread(steps) if len(steps) >= 2 else 0.0
+    steps = np.diff(values[np.isfinite(values)])
+    if len(steps) < 2:
+        return Noise(0.0, _PRIOR_PHI)
+    deviations = steps - median(steps)
+    scale = spread(steps)
     if scale <= 0.0:
         return Noise(0.0, _PRIOR_PHI)
+    clipped_deviations = np.clip(deviations, -_STEP_CLIP_SIGMAS * scale, _STEP_CLIP_SIGMAS * scale)
+    power = float(clipped_deviations @ clipped_deviations)
+    lag = float(clipped_deviations[1:] @ clipped_deviations[:-1]) / power if power > 0 else 0.0
+    phi = min(max(1.0 + 2.0 * lag, 0.0), LARGEST_CORRELATION)
     weight = len(steps) / (len(steps) + _PRIOR_OBSERVATIONS)
-    phi = weight * _correlation(known) + (1.0 - weight) * _PRIOR_PHI
+    phi = weight * phi + (1.0 - weight) * _PRIOR_PHI
     return Noise(scale / math.sqrt(2.0 * (1.0 - phi)), phi)
-
-
-def _correlation(values: Array) -> float:
-    """The lag-1 correlation that fits the variances of the differences. A short series has fewer distances."""
-    lags = min(_LAGS, len(values) // _VALUES_PER_LAG)
-    nearest_variance, *variances = [_usual_variance(values[lag:] - values[:-lag]) for lag in range(1, max(lags, 1) + 1)]
-    if not variances or nearest_variance <= 0.0:
-        return _PRIOR_PHI
-    return float(np.interp(sum(variances) / nearest_variance, _VARIANCE_RATIOS[len(variances) - 1], _PHIS))
-
-
-def _usual_variance(differences: Array) -> float:
-    """The variance without outliers."""
-    deviations = differences - median(differences)
-    usual = deviations[np.abs(deviations) <= _OUTLIER_SIGMAS * spread(differences)]
-    return float(usual @ usual) / max(len(usual), 1)
 
 
 def whiten(excess: Array, noise: Noise, floor: float, clip: float = 6.0) -> Array:

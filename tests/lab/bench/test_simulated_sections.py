@@ -40,7 +40,7 @@ def test_a_duel_is_won_against_the_best_other_policy() -> None:
 def test_a_forecast_is_compared_with_reacting() -> None:
     section = BY_BENCH["preempt"]
     runs = {
-        name: {"violation_s": seconds, "executor_hours": 20.0, "actions": 3, "ahead": 1}
+        name: [{"violation_s": seconds, "executor_hours": 20.0, "actions": 3, "ahead": 1}]
         for name, seconds in (("ahead", 30.0), ("reactive", 100.0), ("oracle", 0.0))
     }
     figures = {"cases": {"a day": preempt.verdict_json(runs)}}
