@@ -123,7 +123,7 @@ def test_who_knows_the_future_acts_ahead_and_who_does_not_falls_behind(measured:
     oracle, reactive = measured["policies"][preempt.ORACLE], measured["policies"][preempt.REACTIVE]
     assert (oracle["ahead"], oracle["violation_s"]) == (1, 0)
     assert reactive["ahead"] == 0
-    assert reactive["violation_s"] > 120.0, "minutes, where the one that knows has none"
+    assert reactive["violation_s"] > 180.0, "minutes, where the one that knows has none"
 
 
 def test_a_single_run_is_the_same_by_itself(measured: dict[str, Any]) -> None:
